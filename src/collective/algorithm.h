@@ -22,6 +22,7 @@ struct ScheduleRequest {
   std::int32_t chunk = 0;  // which chunk of its collective: where one of two trees would do, they take turns
   bool payloads = false;   // one RankSchedule per member, with payloads, for the verifier
   Bytes least_block{};     // that a pipeline should cut its bytes into, as far as two blocks are left
+  bool tree = false;       // in the switch: of several switches, to whom members are not all alike
 };
 
 struct AlgorithmInfo {

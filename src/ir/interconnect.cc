@@ -95,13 +95,14 @@ Interconnect with_damage(Interconnect graph, std::span<const DamagedLink> damage
   std::vector<bool> failed(graph.cables.size()), slowed(graph.cables.size());
   for (const DamagedLink& link : damage) {
     for (const std::uint32_t cable : cables_between(graph, link)) {
+      const bool again = slowed[cable];
       (link.bandwidth == 0 ? failed : slowed)[cable] = true;
-      if (failed[cable] && slowed[cable]) {
-        throw Error(
-            link.where,
-            fmt::format("the link '{:.80}' is given twice, as failed and with a share of its bandwidth",
-                        link.between),
-            "give it once");
+      if (again || (failed[cable] && slowed[cable])) {
+        throw Error(link.where,
+                    fmt::format("the link '{:.80}' is given twice, {}", link.between,
+                                failed[cable] ? "as failed and with a share of its bandwidth"
+                                              : "with two shares of its bandwidth"),
+                    "give it once");
       }
       graph.cables[cable].there.derate(link.bandwidth);
       graph.cables[cable].back.derate(link.bandwidth);

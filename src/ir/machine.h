@@ -131,6 +131,8 @@ struct Dimension {
   // `bandwidth` is then that of all cables of the member that has most, and cables are alike. What groups
   // attain: collective/cables.h.
   std::vector<MemberCable> cables{};
+  // Of the links, where `bandwidth` is what the collective library attains of it in a run; else 0.
+  Bandwidth of_links{};
 };
 
 // Ranks first .. last have another device than the machine's usual one.

@@ -94,7 +94,7 @@ constexpr std::array kNetworks = {
     NetworkInfo{"flow",
                 "messages as fluids at max-min fair rates, over any graph of links (as SimGrid's CM02)",
                 kFlowParameters,
-                {},
+                {.grows_trees = true},
                 make_flow_network,
                 flow_links},
     NetworkInfo{"packet",

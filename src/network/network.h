@@ -29,6 +29,9 @@ namespace armilla {
 // Let the network route over every dimension in which the ends differ.
 inline constexpr std::uint32_t kAllDimensions = UINT32_MAX;
 
+// No tree: a message goes from one end to the other, or in a dimension to its switch.
+inline constexpr std::uint32_t kNoTree = UINT32_MAX;
+
 // No handler: nobody is told of the arrival.
 inline constexpr std::uint32_t kNobody = UINT32_MAX;
 
@@ -44,6 +47,8 @@ struct Message {
   // In a dimension whose members cables join: what the message gets of `Dimension::bandwidth`, as that of a
   // ring that takes several ways at once; 0: what joins its ends.
   float share = 0;
+  std::uint32_t tree =
+      kNoTree;  // of switches (Network::switch_tree), whose root is where its leg ends or begins
 };
 
 // What a message is, whatever rank of a class sends it: equal for messages that ranks of a class send at the
@@ -82,6 +87,9 @@ struct NetworkPromises {
   bool meets_on_links_only = false;
   // Messages may end and begin at a switch (Message::leg), and take cables (Message::share).
   bool knows_dimensions = false;
+  // Messages may end and begin at the root of a tree of switches (Message::tree).
+  bool grows_trees = false;
+  bool reduces_in_switches() const { return knows_dimensions || grows_trees; }
 };
 
 // What will be sent, as foreseen: of all simulated ranks. 0: nothing is.
@@ -114,6 +122,13 @@ class Network {
   // Returns when the message arrives, or kEndOfTime where that depends on others. Only where it does not may
   // nobody be the target.
   virtual Time send(const Message& message) = 0;
+  // The number of a tree of switches among members, for a collective of this kind; of several equally good
+  // ones in turn. Of networks that grow trees. Throws Error where no switch leads to all members.
+  virtual std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind,
+                                    std::uint32_t turn) {
+    static_cast<void>(members), static_cast<void>(kind), static_cast<void>(turn);
+    return kNoTree;
+  }
   // Counts a message on the links of its way as if it had been sent so many times; takes no time and is never
   // delivered.
   virtual void count(const Message& message, std::int64_t times) = 0;

@@ -19,9 +19,11 @@
 namespace armilla {
 
 struct PacketFlowOutcome {
-  std::int64_t fct_ns = -1;  // from its start to the last acknowledgement at the source; -1: not finished
-  std::int64_t alone_ns =
-      0;  // the same of a flow alone at line speed, as the peers reckon it: for slow-downs
+  std::int64_t fct_ns = -1;   // from its start to the last acknowledgement at the source; -1: not finished
+  std::int64_t alone_ns = 0;  // the same of a flow alone at line speed, as the peers reckon it
+  // And the least that it takes: headers count on the slowest link, acknowledgements only the delays. For
+  // slow-downs.
+  std::int64_t least_ns = 0;
 };
 
 // Every byte that a host sent, with its headers, was delivered, dropped (or cut off), or is still on its way.

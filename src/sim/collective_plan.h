@@ -43,6 +43,9 @@ struct PlannedPhase {
   // Of the dimension's bandwidth, what the members attain together over cables (collective/cables.h); else 1.
   double attained = 1;
   float share = 0;  // Message::share
+  // In trees of switches (Network::switch_tree), which takes this turn; -1: in the switch of its dimension,
+  // or not in switches.
+  std::int32_t tree = -1;
 };
 
 struct CollectivePlan {
@@ -86,16 +89,27 @@ void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
 // Flat rings that a group is served by at most, one per NIC.
 inline constexpr std::uint32_t kMostRings = 16;
 
+// Trees of switches that chunks of a call take in turn, at most.
+inline constexpr std::uint32_t kMostTrees = 16;
+
 // What a member of a group sends in a call.
 struct MemberTraffic {
   double messages = 0, bytes = 0;
 };
 
+// Whether a network lets calls take the dimension's switches that reduce, where nobody names an algorithm. Of
+// trees only those of SHARP: where NVSwitches reduce on them, ranks do not fold.
+inline bool reduces_in(const Dimension& dimension, const NetworkPromises& network) {
+  return dimension.in_switch &&
+         (network.knows_dimensions || (network.grows_trees && dimension.in_switch->name == "sharp"));
+}
+
 class CollectivePlanner {
  public:
   // Throws Error when the algorithms named by the options do not exist or do not fit the machine's
-  // dimensions. `knows_dimensions`: NetworkPromises's.
-  CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool knows_dimensions = true);
+  // dimensions and the network.
+  CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
+                    const NetworkPromises& network = {.knows_dimensions = true});
 
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
   // As the options say, else by size; at most one per byte.
@@ -104,6 +118,8 @@ class CollectivePlanner {
   std::int64_t size_class(const CollectiveCall& call) const;
   // Plans with all the peers that a call of its size class may have in a group.
   std::vector<const CollectivePlan*> possible_plans(const CollectiveCall& call, std::uint32_t shape);
+  // Whether some calls may go over trees of switches.
+  bool climbs() const { return climbs_; }
   // Numbers shapes from 0.
   std::uint32_t shape(const GroupShape& shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, std::int64_t chunk);
@@ -158,7 +174,7 @@ class CollectivePlanner {
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
   // How a chunk goes: the order of dimensions (the ring, where it is flat), and, of those that go alike,
-  // which of two trees or directions.
+  // which of two trees or directions, or of several trees of switches.
   struct Way {
     std::uint32_t order = 0, turn = 0;
     auto operator<=>(const Way&) const = default;
@@ -177,6 +193,8 @@ class CollectivePlanner {
   CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way,
                            Picks taken);
   ChunkLoads loads_of(const CollectivePlan& plan) const;
+  // The dimension of a phase that has one, or goes over a tree.
+  std::uint32_t crossed_by(const PlannedPhase& phase) const;
   // PlannedPhase::attained.
   double attained(std::uint32_t shape, std::uint32_t dimension, CollectiveKind kind);
   Picks picks(const CollectiveCall& call, std::uint32_t shape);
@@ -217,7 +235,9 @@ class CollectivePlanner {
 
   const Machine& machine_;
   const CollectiveOptions& options_;
-  bool knows_dimensions_;
+  bool knows_dimensions_;  // NetworkPromises's
+  bool grows_trees_;
+  bool climbs_ = false;  // some algorithm is of trees of switches
   // Per kind, one algorithm per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Choice>> algorithms_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>

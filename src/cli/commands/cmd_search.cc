@@ -157,8 +157,10 @@ class SearchCommand final : public Command {
     const Session people = for_people(session, {json_, csv_, svg_});
     if (!quiet_) {
       people.out << write_search_text(result, people.style());
-      if (const std::string note = fast_forward_note(study_.configuration("armilla search")); !note.empty())
-        people.out << wrap(note, "note: ", people.style().width);
+      const Config config = study_.configuration("armilla search");
+      for (const std::string& note : {links_note(config), fast_forward_note(config)}) {
+        if (!note.empty()) people.out << wrap(note, "note: ", people.style().width);
+      }
     }
     if (!result.complete) {
       throw Interrupted("armilla search",

@@ -128,6 +128,8 @@ void show_topology(const Session& session, const std::string& name) {
   const Interconnect links = links_of(without_device(name));
   session.out << fmt::format("topology {}\n", printable(name));
   show_links(session, links);
+  if (const std::string note = named_topology(name).without_effect; !note.empty())
+    line(session, "note", note);
 }
 
 void show_machine(const Session& session, const Machine& machine) {
@@ -165,6 +167,12 @@ void show_machine(const Session& session, const Machine& machine) {
   const double cables = cables_of(machine);
   if (!has_cables && (!machine.graph.empty() || (cables > 0 && cables <= kMostCables)))
     show_links(session, links_of(machine));
+  else if (has_cables)
+    line(session, "links", "those of cables, whose diameter and bisection are not worked out");
+  else if (cables > kMostCables)
+    line(session, "links",
+         fmt::format("{}, whose diameter and bisection are not worked out",
+                     with_separators(static_cast<std::int64_t>(cables))));
   source(session, machine.source);
   session.out << '\n';
   show_device(session, machine.device);
@@ -216,7 +224,9 @@ class ShowCommand final : public Command {
       if (is_device_file()) {
         show_device(session, load_device(name_, name_));
       } else {
-        show_machine(session, load_machine(name_, name_));
+        std::vector<std::string> notes;
+        show_machine(session, load_machine(name_, name_, &notes));
+        for (const std::string& note : notes) line(session, "note", note);
       }
       return;
     }

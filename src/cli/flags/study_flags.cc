@@ -305,6 +305,19 @@ Error StudyFlags::as_typed(const Error& error) const {
   return Error(where, message, as_typed(error.hint), error.keys);
 }
 
+std::string links_note(const Config& config) {
+  const std::optional<Config> machine = config.find("machine");
+  if (!machine || (machine->is_scalar() && !is_path(machine->text()))) return {};
+  if (machine->is_scalar() && machine->text().find(',') != std::string::npos) return {};
+  std::vector<std::string> notes;
+  if (machine->is_scalar()) {
+    load_machine(name_or_path(*machine), machine->where(), &notes);
+  } else {
+    read_machine(*machine, &notes);
+  }
+  return notes.empty() ? std::string() : notes.front();
+}
+
 std::string hidden_by_machine(const Config& config) {
   const auto machine = config.find("machine");
   if (!machine || !machine->is_scalar() || is_path(machine->text())) return {};

@@ -47,5 +47,8 @@ struct StudyFlags {
 // What a machine's name hides in the working directory (zoo/namesake.h), for the user to see; empty for
 // nothing.
 std::string hidden_by_machine(const Config& config);
+// What the file of the machine's links has that says nothing here (MachineLinks::without_effect), for reports
+// of many runs; or empty, as where several machines are listed.
+std::string links_note(const Config& config);
 
 }  // namespace armilla

@@ -7,6 +7,7 @@
 #include "read/study.h"
 #include "study/run.h"
 #include "write/report.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -35,7 +36,10 @@ class EventsCommand final : public Command {
     if (!csv_.empty()) files.push_back({csv_, write_events_csv(table)});
     write_files(files);
     const Session people = for_people(session, {json_, csv_});
-    if (!quiet_) people.out << write_events_text(table, people.style());
+    if (quiet_) return;
+    people.out << write_events_text(table, people.style());
+    if (const std::string note = links_note(study_.configuration("armilla events")); !note.empty())
+      people.out << wrap(note, "note: ", people.style().width);
   }
 
  private:

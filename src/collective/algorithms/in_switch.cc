@@ -15,8 +15,11 @@
 //               out of the switch, which asks everyone for it, and writes it to all: all-reduce is the
 //               reduce-scatter, then the all-gather: (1 + 1/n) C up, C down
 //   multicast   all-gather and broadcast alone, for switches that do not add
-// Size of a schedule: O(n), one role (broadcast, reduce: three). Not modelled: what a switch can hold, how
-// fast it adds.
+// Over trees of switches (network/routing/switch_trees.h) the same, with the latency of the way to the root
+// for alpha. For an all-reduce or a barrier two members hear of all, and ask for the sum on behalf of the
+// others: 3 n messages instead of n^2.
+// Size of a schedule: O(n), one role (broadcast, reduce, trees: three). Not modelled: what a switch can hold,
+// how fast it adds.
 #include <array>
 #include <numeric>
 
@@ -106,10 +109,38 @@ Schedule reduce_in_switch(const ScheduleRequest& request) {
                           });
 }
 
+// Two members hear when all contributions are in: the first asks for the sum on behalf of all others, the
+// second on behalf of the first.
+Schedule meet_at_two(const ScheduleRequest& request) {
+  const bool carries = request.kind != CollectiveKind::barrier;
+  const Bytes bytes = carries ? request.bytes : Bytes(0);
+  const auto given = [&] { return pieces_of(carries ? 1 : 0, true); };
+  const auto sum = [&] { return pieces_of(carries ? 1 : 0, false); };
+  const auto place_of = [](std::int32_t member) { return std::min(2, member); };
+  return schedule_by_role(request, Addressing::absolute, 1, place_of,
+                          [&](RoleBuilder& role, std::int32_t member) {
+                            const std::int32_t place = place_of(member);
+                            const std::int32_t heard = place < 2 ? request.ranks - 1 : 0;
+                            role.begin_leg(Leg::to_switch, heard, heard);
+                            role.send(place == 0 ? 1 : 0, 0, bytes, given);
+                            if (place == 2) {
+                              role.send(1, 0, Bytes(0), no_pieces);
+                              return role.begin_step(1);
+                            }
+                            role.begin_leg(Leg::from_switch, 1);
+                            if (place == 1) return role.send(0, 1, bytes, sum);
+                            for (std::int32_t other = 1; other < request.ranks; ++other)
+                              role.send(other, 1, bytes, sum);
+                          });
+}
+
 // What all members do alike; `scatters`: an all-reduce goes by pieces of one member each.
 Schedule make_in_switch(const ScheduleRequest& request, bool scatters) {
   if (request.kind == CollectiveKind::broadcast) return broadcast_from_switch(request);
   if (request.kind == CollectiveKind::reduce) return reduce_in_switch(request);
+  const bool meets =
+      request.kind == CollectiveKind::barrier || (request.kind == CollectiveKind::all_reduce && !scatters);
+  if (request.tree && meets) return meet_at_two(request);
   const std::int32_t n = request.ranks;
   const Bytes block = block_size(request.bytes, n);
   const bool whole = request.kind == CollectiveKind::all_reduce && !scatters;
@@ -155,9 +186,12 @@ AlgorithmInfo nvls_algorithm() {
 }
 
 AlgorithmInfo sharp_algorithm() {
-  return {"sharp",    "the switch adds up what all send once, and multicasts it; for Switches",
-          {},         kSharpKinds,
-          make_sharp, true};
+  return {"sharp",
+          "switches add up what all send once, and multicast it; for Switches, and on flow trees of them",
+          {},
+          kSharpKinds,
+          make_sharp,
+          true};
 }
 
 AlgorithmInfo multicast_algorithm() {

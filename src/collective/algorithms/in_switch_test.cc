@@ -73,6 +73,27 @@ TEST_P(InSwitchTest, AMulticastLeavesTheRootOnce) {
   }
 }
 
+// Of several switches: whoever is told by whom, each contribution goes up once, and the sum comes down once.
+TEST_P(InSwitchTest, TreesTakeThreeMessagesForEachMember) {
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::barrier}) {
+    ScheduleRequest request{kind, n, Bytes(bytes), 0, 0, true};
+    request.tree = true;
+    EXPECT_EQ(verify_schedule(request, Algorithm("sharp", "test").schedule(request)), "");
+    request.payloads = false;
+    const Schedule schedule = Algorithm("sharp", "test").schedule(request);
+    const std::int64_t sent = kind == CollectiveKind::barrier ? 0 : bytes;
+    std::size_t messages = 0;
+    for (std::int32_t member = 0; member < n; ++member) {
+      const Carried sum = carried(schedule, member);
+      EXPECT_EQ(sum.up, sent);
+      EXPECT_EQ(sum.down, sent);
+      messages += schedule.of(member).sends.size();
+    }
+    EXPECT_EQ(messages, static_cast<std::size_t>(3 * n - 2));
+    EXPECT_EQ(finish_time(schedule), 2 * message_time(Bytes(sent)));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, InSwitchTest, testing::Values(2, 3, 8, 17));
 
 // Whoever asks a switch without having heard that all of the sum is there would get a part of it.

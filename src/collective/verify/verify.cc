@@ -31,8 +31,8 @@ struct Delivery {
 struct Held {
   ValueId value = kNothing;
   std::vector<std::pair<std::int32_t, std::int32_t>> given;
-  std::int32_t replaced_by = -1;      // who gave it to be copied; -1: it is a sum
-  std::vector<std::int32_t> readers;  // of the sum, each once
+  std::int32_t replaced_by = -1;                              // who gave it to be copied; -1: it is a sum
+  std::vector<std::pair<std::int32_t, std::size_t>> readers;  // of the sum: members, each in one step
 };
 
 class ScheduleVerifier {
@@ -287,7 +287,8 @@ void ScheduleVerifier::give(std::int32_t member, const Delivery& delivery) {
   }
 }
 
-// Who asks has to know that all of it has reached the switch. A sum is not kept there to be copied.
+// Who asks has to know that all of it has reached the switch. A sum is not kept there to be copied, but a
+// tree copies it to all that a step of one member sends it to.
 ValueId ScheduleVerifier::ask(std::int32_t member, std::int32_t block) {
   const Member& state = members_[static_cast<std::size_t>(member)];
   const auto found = switch_.find(block);
@@ -303,9 +304,13 @@ ValueId ScheduleVerifier::ask(std::int32_t member, std::int32_t block) {
                 block, giver);
   }
   Held& held = found->second;
-  if (held.replaced_by < 0 && std::ranges::find(held.readers, member) != held.readers.end())
+  if (held.replaced_by >= 0) return held.value;
+  const auto before = std::ranges::find(held.readers, member, &std::pair<std::int32_t, std::size_t>::first);
+  if (before == held.readers.end()) {
+    held.readers.emplace_back(member, state.step);
+  } else if (before->second != state.step || !request_.tree) {
     violation("member {} asks the switch for the sum of block {} twice", member, block);
-  if (held.replaced_by < 0) held.readers.push_back(member);
+  }
   return held.value;
 }
 

@@ -8,6 +8,7 @@
 #include "network/flow/fluid_ways.h"
 #include "network/flow/max_min.h"
 #include "network/routes.h"
+#include "network/routing/switch_trees.h"
 #include "network/routing/ways.h"
 
 namespace armilla {
@@ -28,6 +29,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       : queue_(setup.queue),
         labels_(setup.labels),
         ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
+        trees_(ways_.link_graph()),
         adaptive_(is_adaptive(ways_.routing().choice)),
         factor_(values.fraction("bandwidth-factor")),
         rates_(capacities_of(ways_, factor_)),
@@ -42,13 +44,26 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   FlowNetwork(const FlowNetwork&) = delete;
   FlowNetwork& operator=(const FlowNetwork&) = delete;
 
+  std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind,
+                            std::uint32_t turn) override {
+    return trees_.find(members, kind, turn);
+  }
+
   Time send(const Message& message) override {
-    // One that may choose does so when it begins to move, and waits for the latencies of the first way.
-    std::vector<MaxMin::Use> uses =
-        choose_ways(ways_.ways(message), adaptive_ ? WayChoice::first : ways_.routing().choice, rates_);
-    const Time latency = latency_of(uses);
+    std::vector<MaxMin::Use> uses;
+    Time latency;
+    if (message.tree != kNoTree) {
+      const SwitchTrees::Branch branch =
+          trees_.branch(message.tree, message.leg, message.source, message.destination);
+      latency = branch.latency;
+      for (const std::uint32_t link : branch.links) uses.push_back({.link = link});
+    } else {
+      // One that may choose does so when it begins to move, and waits for the latencies of the first way.
+      uses = choose_ways(ways_.ways(message), adaptive_ ? WayChoice::first : ways_.routing().choice, rates_);
+      latency = latency_of(uses);
+    }
     if (classes_ != nullptr) uses = folded(uses, message.source);
-    if (!adaptive_) add_up(uses, message.bytes, 1);
+    if (!adapts(message)) add_up(uses, message.bytes, 1);
     const std::uint32_t number = rates_.open(uses);
     if (number >= flights_.size()) flights_.resize(number + 1);
     Flight& flight = flights_[number];
@@ -112,7 +127,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     const auto add = [&](const Flight& flight, std::int64_t place) {
       const Message& message = flight.message;
       const Digest told = labels_.describe(message.target, message.argument);
-      state.add('f', message.source, message.destination, message.bytes.value,
+      state.add('f', message.source, message.destination, message.tree, message.bytes.value,
                 labels_.label(message).parts[2], told.low, told.high, static_cast<int>(flight.state), place,
                 std::bit_cast<std::uint64_t>(flight.left), std::bit_cast<std::uint64_t>(flight.rate),
                 flight.state == State::flowing ? from_now(flight.since) : 0, from_now(flight.done),
@@ -129,7 +144,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       const Flight& flight = flights_[number];
       if (flight.state == State::closed || has_place[number]) continue;
       add(flight, 0);
-      if (!adaptive_ || flight.state != State::flowing) continue;
+      if (!adapts(flight.message) || flight.state != State::flowing) continue;
       for (const MaxMin::Use& use : rates_.uses(number))
         state.add('u', flight.message.source, flight.message.destination, use.link);
     }
@@ -185,12 +200,20 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     std::uint32_t first = kNone, last = kNone;  // of those whose latency is over
   };
 
+  // Over trees, each link of a member is one: chunks go up one after the other, while others come down.
   std::uint32_t connection_of(const Message& message) {
-    const auto [found, fresh] =
-        connection_numbers_.try_emplace(ends_of(message), static_cast<std::uint32_t>(connections_.size()));
+    const bool in_tree = message.tree != kNoTree;
+    auto& numbers = in_tree ? tree_connections_ : connection_numbers_;
+    const std::uint64_t key =
+        in_tree ? trees_.link_of_member(message.tree, message.leg, message.source, message.destination)
+                : ends_of(message);
+    const auto [found, fresh] = numbers.try_emplace(key, static_cast<std::uint32_t>(connections_.size()));
     if (fresh) connections_.emplace_back();
     return found->second;
   }
+
+  // What goes along a tree has its way.
+  bool adapts(const Message& message) const { return adaptive_ && message.tree == kNoTree; }
 
   void begin(std::uint32_t number) {
     Flight& flight = flights_[number];
@@ -198,7 +221,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     flight.state = State::flowing;
     flight.left = static_cast<double>(flight.message.bytes.value);
     flight.since = queue_.now();
-    if (adaptive_) {
+    if (adapts(flight.message)) {
       const std::vector<MaxMin::Use> uses =
           choose_ways(ways_.ways(flight.message), ways_.routing().choice, rates_);
       rates_.change(number, uses);
@@ -302,10 +325,12 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   EventQueue& queue_;
   const MessageLabels& labels_;
   Ways ways_;
+  SwitchTrees trees_;
   bool adaptive_;
   double factor_;
   MaxMin rates_;
   std::unordered_map<std::uint64_t, std::uint32_t> connection_numbers_;  // by the two ends
+  std::unordered_map<std::uint64_t, std::uint32_t> tree_connections_;    // by the member's link
   std::vector<Connection> connections_;
   std::vector<Flight> flights_;  // by their number among the rates
   std::vector<NetworkSums::Carried> carried_;

@@ -54,7 +54,7 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
   std::vector<double> slow;
   for (const PacketFlowOutcome& flow : outcome.flows) {
     if (flow.fct_ns >= 0)
-      slow.push_back(static_cast<double>(flow.fct_ns) / static_cast<double>(flow.alone_ns));
+      slow.push_back(static_cast<double>(flow.fct_ns) / static_cast<double>(flow.least_ns));
   }
   if (slow.empty()) return;
   const std::string unfinished =

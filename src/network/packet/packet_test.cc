@@ -422,5 +422,25 @@ TEST(Packet, NamesTheCycleOfADeadlock) {
             std::string::npos);
 }
 
+// What slow-downs are shares of: nothing is faster, and what RoCE sends alone hardly slower.
+TEST(Packet, TakesNoLessAloneThanTheLeast) {
+  for (const CongestionControl control :
+       {CongestionControl::dcqcn, CongestionControl::timely, CongestionControl::hpcc,
+        CongestionControl::swift, CongestionControl::tcp_newreno, CongestionControl::ndp,
+        CongestionControl::eqds}) {
+    for (const std::int64_t bytes : {1, 100, 1000, 1001, 20'000, 1'000'000}) {
+      FlowJob job = star_job(3);
+      job.settings.congestion_control = control;
+      job.flows.push_back({0, 1, bytes, 0});
+      const PacketFlowOutcome flow = simulate_packets(job).flows[0];
+      SCOPED_TRACE(std::to_string(bytes) + " " + std::to_string(static_cast<int>(control)));
+      EXPECT_GE(flow.fct_ns, flow.least_ns);
+      if (control == CongestionControl::dcqcn) {
+        EXPECT_LT(static_cast<double>(flow.fct_ns), 1.12 * static_cast<double>(flow.least_ns));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace armilla

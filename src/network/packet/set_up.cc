@@ -229,6 +229,47 @@ void PacketSimulation::set_up_flow(std::uint32_t index, const TrafficFlow& asked
   outcome_.flows[index].alone_ns =
       pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
                                                      8'000'000'000 / pair.bits_per_second);
+  outcome_.flows[index].least_ns = 0;
+}
+
+// Connections have no outcome; a flow that takes another way after a failure began on the first.
+void PacketSimulation::note_least(std::uint32_t index, std::span<const std::vector<std::uint32_t>> ways) {
+  if (index >= outcome_.flows.size()) return;
+  std::int64_t& least = outcome_.flows[index].least_ns;
+  const std::int64_t ns = least_ns(flows_[index].size, ways);
+  least = least == 0 ? ns : std::min(least, ns);
+}
+
+// Of several ways each may be as slow as it likes: the host sends all, and another takes it in.
+std::int64_t PacketSimulation::least_ns(std::uint64_t size,
+                                        std::span<const std::vector<std::uint32_t>> ways) const {
+  const auto bytes = static_cast<std::int64_t>(size);
+  const std::int64_t first = std::min(bytes, settings_.payload);
+  const std::int64_t packets = (bytes - 1) / settings_.payload + 1;
+  // As packets are sent, to whole nanoseconds where those of ns-3 are.
+  const auto ps_on = [&](std::int64_t frame, std::uint32_t port) {
+    return ports_[port].transmission_ps[frame];
+  };
+  const std::int64_t header = transport_->traits.header;
+  std::int64_t least = INT64_MAX;
+  for (const std::vector<std::uint32_t>& way : ways) {
+    const auto slower = [&](std::uint32_t a, std::uint32_t b) {
+      return ports_[b].rate < ports_[a].rate ? b : a;
+    };
+    std::uint32_t slowest = slower(way.front(), way.back());
+    std::int64_t ns = 0, ps = 0;
+    for (const std::uint32_t port : way) {
+      ns += ports_[port].delay_ns + ports_[port ^ 1].delay_ns;
+      if (ways.size() > 1) continue;
+      slowest = slower(slowest, port);
+      ps += ps_on(first, port);
+    }
+    if (ways.size() == 1) ps -= ps_on(first, slowest);
+    ps += (packets - 1) * ps_on(settings_.payload + header, slowest) +
+          ps_on(bytes - (packets - 1) * settings_.payload + header, slowest);
+    least = std::min(least, ns + ps / 1000);
+  }
+  return least;
 }
 
 // The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is
@@ -292,7 +333,10 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
 void PacketSimulation::find_ways(std::uint32_t index) {
   Flow& flow = flows_[index];
   if (job_.ways) {
-    add_ways(flow, job_.ways(flow.address.source, flow.address.destination));
+    const std::span<const std::vector<std::uint32_t>> ways =
+        job_.ways(flow.address.source, flow.address.destination);
+    add_ways(flow, ways);
+    note_least(index, ways);
     return;
   }
   std::vector<std::uint32_t> way;
@@ -302,6 +346,7 @@ void PacketSimulation::find_ways(std::uint32_t index) {
     find_shortest(flow.address.source, flow.address.destination, kMostWays, way, ways);
     if (ways.empty()) no_way(flow);
     add_ways(flow, ways);
+    note_least(index, ways);
     return;
   }
   for (const bool back : {false, true}) {
@@ -314,6 +359,7 @@ void PacketSimulation::find_ways(std::uint32_t index) {
       node = ports_[port ^ 1].node;
     }
     (back ? flow.exit : flow.port) = way.front();
+    if (!back) note_least(index, std::span(&way, 1));
     (back ? flow.way_back : flow.way_there) = ways_.add(std::span(way).subspan(1));
   }
 }

@@ -315,6 +315,9 @@ class PacketSimulation {
   std::uint32_t wire_payload(std::uint32_t connection, std::uint64_t sequence, std::uint64_t payload) const;
   void start_flow(std::uint32_t flow);
   void find_ways(std::uint32_t flow);
+  // PacketFlowOutcome's.
+  void note_least(std::uint32_t flow, std::span<const std::vector<std::uint32_t>> ways);
+  std::int64_t least_ns(std::uint64_t size, std::span<const std::vector<std::uint32_t>> ways) const;
   void find_shortest(std::uint32_t node, std::uint32_t host, std::size_t most,
                      std::vector<std::uint32_t>& way, std::vector<std::vector<std::uint32_t>>& ways) const;
   [[noreturn]] void no_way(const Flow& flow) const;

@@ -10,6 +10,7 @@
 #include "network/flow_networks.h"
 #include "network/network_testing.h"
 #include "network/packet.h"
+#include "network/routing/switch_trees.h"
 #include "network/routing/ways.h"
 #include "network/routings.h"
 
@@ -234,6 +235,9 @@ TEST(DamagedLinks, AreGoneAroundOrSaidToBeMissing) {
       error_of([&] { Ways(machine, {}, "ecmp", twice); }),
       "test: the link 's2-s0' is given twice, as failed and with a share of its bandwidth\n  hint: give it "
       "once");
+  const std::vector<DamagedLink> shares = {{"s0-s2", 0.5, "test"}, {"s2-s0", 0.5, "test"}};
+  EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", shares); }),
+            "test: the link 's2-s0' is given twice, with two shares of its bandwidth\n  hint: give it once");
   const std::vector<DamagedLink> apart = {{"s0-s1", 0, "test"}};
   EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", apart); }), "test: no link joins the nodes of 's0-s1'");
   const std::vector<DamagedLink> nothing = {{"s0", 0, "test"}};
@@ -411,6 +415,122 @@ TEST(LinkSamples, AddUpToWhatWasCarried) {
     for (const LinkSamples& link : result.samples.links) {
       for (const double share : link.utilisation) EXPECT_LE(share, 1.01) << link.from;
     }
+  }
+}
+
+std::int64_t links_of(const SwitchTrees& trees, std::uint32_t tree, Leg leg,
+                      const std::vector<std::int32_t>& members, std::int32_t source,
+                      std::map<std::uint32_t, std::int64_t>& loads) {
+  std::int64_t sum = 0;
+  for (const std::int32_t member : members) {
+    if (leg == Leg::from_switch && member == source) continue;
+    const SwitchTrees::Branch branch = trees.branch(tree, leg, leg == Leg::to_switch ? member : source,
+                                                    leg == Leg::to_switch ? source : member);
+    for (const std::uint32_t link : branch.links) ++loads[link];
+    sum += static_cast<std::int64_t>(branch.links.size());
+  }
+  return sum;
+}
+
+// Three leaves of four: twelve links to the leaves and three above them, each carrying its sum once.
+TEST(SwitchTrees, CarryASumOnceOverEveryLink) {
+  Ways ways(leaf_spine(3, 2), {}, "ecmp");
+  SwitchTrees trees(ways.link_graph());
+  std::vector<std::int32_t> members(12);
+  for (std::int32_t i = 0; i < 12; ++i) members[static_cast<std::size_t>(i)] = i;
+  const std::uint32_t first = trees.find(members, CollectiveKind::all_reduce, 0);
+  const std::uint32_t second = trees.find(members, CollectiveKind::all_reduce, 1);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(trees.find(members, CollectiveKind::all_reduce, 0), first);
+  std::map<std::uint32_t, std::int64_t> up, other, down;
+  EXPECT_EQ(links_of(trees, first, Leg::to_switch, members, 0, up), 15);
+  EXPECT_EQ(links_of(trees, second, Leg::to_switch, members, 0, other), 15);
+  for (const auto& [link, times] : up) {
+    EXPECT_EQ(times, 1);
+    // Trees have the members' links in common, and not those to the two spines.
+    EXPECT_EQ(other.contains(link), ways.is_device(ways.links()[link].from));
+  }
+  // The first member's copy is asked for by the second.
+  links_of(trees, first, Leg::from_switch, members, 0, down);
+  for (const std::uint32_t link : trees.branch(first, Leg::from_switch, 1, 0).links) ++down[link];
+  EXPECT_EQ(down.size(), 15U);
+  for (const auto& [link, times] : down) {
+    EXPECT_EQ(times, 1);
+    EXPECT_TRUE(up.contains(link ^ 1));
+  }
+  EXPECT_EQ(trees.branch(first, Leg::to_switch, 7, 0).latency, nanoseconds(200));
+  EXPECT_EQ(trees.branch(first, Leg::from_switch, 0, 7).latency, nanoseconds(200));
+}
+
+// Of a broadcast from the sixth, the links that lead away from it: to eleven others, up to the spine and down
+// to the two other leaves.
+TEST(SwitchTrees, CopiesGoWhereTheyAreNotYet) {
+  Ways ways(leaf_spine(3, 2), {}, "ecmp");
+  SwitchTrees trees(ways.link_graph());
+  std::vector<std::int32_t> members(12);
+  for (std::int32_t i = 0; i < 12; ++i) members[static_cast<std::size_t>(i)] = i;
+  const std::uint32_t tree = trees.find(members, CollectiveKind::broadcast, 0);
+  EXPECT_EQ(trees.branch(tree, Leg::to_switch, 5, 6).links.size(), 2U);
+  std::map<std::uint32_t, std::int64_t> down;
+  EXPECT_EQ(links_of(trees, tree, Leg::from_switch, members, 5, down), 13);
+  // What is for one alone takes all of its way.
+  const std::uint32_t reduce = trees.find(members, CollectiveKind::reduce, 0);
+  EXPECT_EQ(trees.branch(reduce, Leg::from_switch, 6, 5).links.size(), 2U);
+}
+
+TEST(SwitchTrees, StayBelowTheLowestCommonSwitch) {
+  Ways ways(leaf_spine(3, 2), {}, "ecmp");
+  SwitchTrees trees(ways.link_graph());
+  const std::vector<std::int32_t> members = {4, 5, 7};
+  const std::uint32_t tree = trees.find(members, CollectiveKind::all_reduce, 3);
+  for (const std::int32_t member : members) {
+    const SwitchTrees::Branch branch = trees.branch(tree, Leg::to_switch, member, 4);
+    EXPECT_EQ(branch.latency, nanoseconds(100));
+    ASSERT_EQ(branch.links.size(), 1U);
+    EXPECT_EQ(ways.graph().nodes[ways.links()[branch.links[0]].to].name, "s1");
+  }
+}
+
+TEST(SwitchTrees, SayWhereNoSwitchLeadsToAll) {
+  Machine machine = machine_of(4, 2);
+  join(machine, 0, 4), join(machine, 1, 4), join(machine, 2, 5), join(machine, 3, 5), join(machine, 1, 5);
+  machine.graph.devices_forward = false;
+  Ways ways(machine, {}, "ecmp");
+  SwitchTrees trees(ways.link_graph());
+  const std::vector<std::int32_t> members = {0, 1, 2, 3};
+  EXPECT_EQ(error_of([&] { trees.find(members, CollectiveKind::all_reduce, 0); }).substr(0, 49),
+            "network: no switch leads to all 4 members of a gr");
+}
+
+// In any circle of switches, what all send is added up over a tree: as many links as nodes of it but the
+// root, each of which is left once.
+TEST(SwitchTrees, AreTreesInAnyGraph) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 100; ++round) {
+    const Machine machine = random_circle(random);
+    Ways ways(machine, {}, "ecmp");
+    SwitchTrees trees(ways.link_graph());
+    std::vector<std::int32_t> members;
+    for (std::int32_t i = 0; i < rank_count(machine); ++i) {
+      if (random() % 3 != 0) members.push_back(i);
+    }
+    if (members.size() < 2) continue;
+    const std::uint32_t tree =
+        trees.find(members, CollectiveKind::all_reduce, static_cast<std::uint32_t>(random() % 8));
+    std::map<std::uint32_t, std::int64_t> up;
+    links_of(trees, tree, Leg::to_switch, members, 0, up);
+    std::map<std::uint32_t, int> left;  // nodes
+    for (const auto& [link, times] : up) {
+      EXPECT_EQ(times, 1);
+      ++left[ways.links()[link].from];
+    }
+    std::set<std::uint32_t> ends;
+    for (const auto& [link, times] : up) {
+      const std::uint32_t to = ways.links()[link].to;
+      if (!left.contains(to)) ends.insert(to);
+    }
+    EXPECT_EQ(ends.size(), 1U);
+    for (const auto& [node, times] : left) EXPECT_EQ(times, 1);
   }
 }
 

@@ -56,6 +56,7 @@ class Ways {
   Ways& operator=(const Ways&) = delete;
 
   const Interconnect& graph() const { return graph_.graph; }
+  const LinkGraph& link_graph() const { return graph_; }
   const std::vector<DirectedLink>& links() const { return graph_.links; }
   bool is_device(std::uint32_t node) const { return graph_.is_device(node); }
   std::string link_name(std::uint32_t link) const;  // "gpu0 -> leaf3 (rail)"

@@ -148,9 +148,7 @@ MachineLinks read_links(const Config& nodes, const Config& links) {
 DamagedLink parse_damage(const std::string& text, const std::string& where) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos) return {text, 0, where};
-  const double share = parse_real(text.substr(equals + 1), where);
-  if (!(share >= 0 && share <= 1))
-    throw Error(where, fmt::format("a share of {} of a link", share), "from 0, where it failed, to 1");
+  const double share = parse_fraction(text.substr(equals + 1), where);
   return {text.substr(0, equals), share, where};
 }
 

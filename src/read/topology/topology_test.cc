@@ -499,5 +499,15 @@ TEST_F(TopologyFile, OfHtsimFitsTogether) {
       "do not fit Radix_Up 2 and the Radix_Down 2 and Bundle 1 of Tier 1");
 }
 
+TEST(DamagedLinks, CarryAShareOrAPercentage) {
+  EXPECT_EQ(parse_damage("leaf0-spine1", "test").bandwidth, 0);
+  for (const char* text : {"leaf0-spine1=0.5", "leaf0-spine1=50%"}) {
+    EXPECT_EQ(parse_damage(text, "test").between, "leaf0-spine1");
+    EXPECT_EQ(parse_damage(text, "test").bandwidth, 0.5);
+  }
+  EXPECT_EQ(error_of([] { parse_damage("leaf0-spine1=150%", "test"); }),
+            "test: '150%' is not a fraction between 0 and 1\n  hint: write '0.9' or '90%'");
+}
+
 }  // namespace
 }  // namespace armilla

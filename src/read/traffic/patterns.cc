@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/units_text.h"
 #include "read/roce.h"
 #include "read/traffic/roce_words.h"
 #include "read/traffic_patterns.h"
@@ -73,7 +74,12 @@ constexpr std::array kRingParameters = {
     ParameterInfo{"distance", ParameterType::count, "1", "hosts further that each sends to"}, kFlowBytes};
 std::vector<TrafficFlow> make_shift(const ParameterValues& values, std::int64_t hosts) {
   const std::int64_t distance = values.count("distance");
-  if (distance % hosts == 0) throw Error(values.where("distance"), "every host would send to itself");
+  if (distance == 0 || distance == hosts)
+    throw Error(values.where("distance"), "every host would send to itself");
+  if (distance > hosts)
+    throw Error(values.where("distance"),
+                fmt::format("{} hosts further, of {}", distance, counted(hosts, "host")),
+                fmt::format("from 1 to {}", hosts - 1));
   std::vector<TrafficFlow> flows;
   for (std::int64_t from = 0; from < hosts; ++from)
     flows.push_back({from, (from + distance) % hosts, flow_bytes(values)});

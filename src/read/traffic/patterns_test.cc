@@ -48,8 +48,10 @@ TEST(TrafficPatterns, SayWhatIsWrong) {
             "--traffic all-to-all:1GB: '1GB' has no name\n  hint: all-to-all has hosts, bytes, such as "
             "all-to-all:bytes=1MB");
   EXPECT_EQ(error_of([] { flows("incats:8"); }).substr(0, 18), "--traffic incats:8");
-  EXPECT_EQ(error_of([] { flows("shift:16"); }),
-            "--traffic shift:16: distance: every host would send to itself");
+  EXPECT_EQ(error_of([] { flows("shift:8"); }),
+            "--traffic shift:8: distance: every host would send to itself");
+  EXPECT_EQ(error_of([] { flows("shift:9"); }),
+            "--traffic shift:9: distance: 9 hosts further, of 8 hosts\n  hint: from 1 to 7");
 }
 
 TEST(TrafficPatterns, ReadHtsimsConnections) {

@@ -152,12 +152,29 @@ void CollectiveRunner::enter_phase(std::uint32_t id) {
 }
 
 // Where the member stands in its current phase.
-void CollectiveRunner::locate(Part& part) const {
+void CollectiveRunner::locate(Part& part) {
   const ChunkRun& run = run_of(part);
+  const GroupLayout& layout = *run.group->layouts[id_of(part) - run.first_part];
   part.planned = &run.plan->phases[part.phase];
-  part.here = position_in(*part.planned, *run.group->layouts[id_of(part) - run.first_part], part.real);
+  part.here = position_in(*part.planned, layout, part.real);
+  part.tree = part.planned->tree < 0 ? kNoTree : tree_of(*part.planned, layout, part.real, part.here);
   part.schedule = &part.planned->schedule->of(part.here);
   part.last_peer = kNobodyYet;
+}
+
+// Of the line of ranks that the phase has `rank` in.
+std::uint32_t CollectiveRunner::tree_of(const PlannedPhase& phase, const GroupLayout& layout,
+                                        std::int32_t rank, std::int32_t here) {
+  const auto at = [&](std::int32_t position) { return rank_at(phase, layout, rank, here, position); };
+  const auto [found, fresh] =
+      trees_.try_emplace({&layout, phase.dimension, at(0), phase.kind, phase.tree}, kNoTree);
+  if (fresh) {
+    std::vector<std::int32_t> members;
+    for (std::int32_t position = 0; position < phase.schedule->ranks; ++position)
+      members.push_back(at(position));
+    found->second = context_.network.switch_tree(members, phase.kind, static_cast<std::uint32_t>(phase.tree));
+  }
+  return found->second;
 }
 
 // A chunk that is started may be through at once, and its next phase wait in another queue.
@@ -218,7 +235,7 @@ void CollectiveRunner::send_within_window(Part& part) {
       argument = event(RunnerEvent::windowed, 0, windowed_.add({id_of(part), part.last_part, place}));
     }
     context_.network.send({part.real, part.last_to, transfer.bytes, part.planned->dimension, number, target_,
-                           1, argument, step.leg, part.planned->share});
+                           1, argument, step.leg, part.planned->share, part.tree});
   }
 }
 

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -98,8 +100,9 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
     // To whom it sent last in this phase: as Transfer::peer names it, rank and part.
     std::int32_t last_peer = kNobodyYet, last_to = 0;
     std::uint32_t last_part = 0;
-    std::int32_t in_flight = 0;  // sends of a step with a window
-    std::int32_t here = 0;       // its position in the current phase's line of ranks
+    std::int32_t in_flight = 0;    // sends of a step with a window
+    std::int32_t here = 0;         // its position in the current phase's line of ranks
+    std::uint32_t tree = kNoTree;  // that the phase takes
     std::uint32_t run = 0;
     std::int32_t priority = 0;
     std::uint64_t sequence = 0;  // of the collective, among those that the rank issued
@@ -128,7 +131,9 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   void enter_phase(std::uint32_t id);
   void fill_slots(std::int32_t rank);
   void fill_slots(std::int32_t rank, std::uint32_t queue);
-  void locate(Part& part) const;
+  void locate(Part& part);
+  std::uint32_t tree_of(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank,
+                        std::int32_t here);
   void start_phase(std::uint32_t id, bool holds_slot);
   void enter_step(Part& part);
   void send_within_window(Part& part);
@@ -163,6 +168,10 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   Slots<Windowed> windowed_;
   std::vector<std::uint32_t> first_noted_;  // part, per simulated rank
   std::vector<std::uint32_t> turn_;         // the parts being acted on
+  // By group, dimension and first member of the line, kind and turn.
+  std::map<std::tuple<const GroupLayout*, std::uint32_t, std::int32_t, CollectiveKind, std::int32_t>,
+           std::uint32_t>
+      trees_;
   bool refill_ = false;  // a slot became free or a chunk came to wait since slots were last filled
 };
 

@@ -52,11 +52,12 @@ std::vector<std::int32_t> first_ranks(const Graph& graph) {  // by program
 using ReducedBySwitches = std::map<std::string_view, std::set<std::string>>;
 
 void add_reduced(ReducedBySwitches& reduced, const CollectiveCall& call, const CollectivePlan& plan,
-                 const Machine& machine) {
+                 const Machine& machine, const NetworkPromises& network) {
   for (const PlannedPhase& phase : plan.phases) {
     if (phase.dimension == kAllDimensions) continue;
     const Dimension& dimension = machine.dimensions[phase.dimension];
-    if (dimension.in_switch && phase.algorithm == dimension.in_switch->name)
+    if (dimension.in_switch && phase.algorithm == dimension.in_switch->name &&
+        !reduces_in(dimension, network))
       reduced[name_of(call.kind)].insert(fmt::format("{} on {}", phase.algorithm, dimension.name));
   }
 }
@@ -64,9 +65,11 @@ void add_reduced(ReducedBySwitches& reduced, const CollectiveCall& call, const C
 // Networks without switches that reduce, where those of the machine would have been taken. An algorithm that
 // the user named is replaced with a warning of its own.
 void note_switches(Result& result, const Graph& graph, const Study& study) {
-  const auto reduces = [](const Dimension& dimension) { return dimension.in_switch.has_value(); };
-  if (promises_of(study.network).knows_dimensions || !study.collectives.algorithms.empty() ||
-      std::ranges::none_of(study.machine.dimensions, reduces))
+  const NetworkPromises promises = promises_of(study.network);
+  const auto is_left_out = [&](const Dimension& dimension) {
+    return dimension.in_switch && !reduces_in(dimension, promises);
+  };
+  if (!study.collectives.algorithms.empty() || std::ranges::none_of(study.machine.dimensions, is_left_out))
     return;
   CollectivePlanner planner(study.machine, study.collectives);
   const std::vector<std::int32_t> first = first_ranks(graph);
@@ -78,7 +81,8 @@ void note_switches(Result& result, const Graph& graph, const Study& study) {
     const std::int32_t group =
         graph.families[call.family].group_of[static_cast<std::size_t>(first[record.program])];
     const GroupLayout& layout = planner.layout(graph, call.family, group);
-    if (layout.ranks.size() > 1) add_reduced(reduced, call, planner.plan(call, layout, 0), study.machine);
+    if (layout.ranks.size() > 1)
+      add_reduced(reduced, call, planner.plan(call, layout, 0), study.machine, promises);
   }
   for (const auto& [kind, by] : reduced) {
     result.notes.push_back(
@@ -237,7 +241,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   check_ranks(rank_count(machine), graph);
   check_what_if(study.what_if, machine);
   check_recorded(options.record_ranks, graph);
-  CollectivePlanner planner(machine, study.collectives, promises_of(study.network).knows_dimensions);
+  CollectivePlanner planner(machine, study.collectives, promises_of(study.network));
   options.progress->begin("looking for ranks that fare alike");
   const std::vector<Issued> issued = issued_by(graph);
   const RankClasses classes =

@@ -744,5 +744,81 @@ TEST(Simulate, WaitingForTheHostIsNeitherComputingNorCommunicating) {
   EXPECT_EQ(result.classes[0].host_waits, microseconds(4));
 }
 
+// Leaves of four devices, all below each spine; links of 1 GB/s and 100 ns.
+Study leaf_spine_study(std::uint32_t leaves, std::uint32_t spines) {
+  Study study = study_of({dimension(DimensionKind::switched, 4 * leaves)});
+  Interconnect& graph = study.machine.graph;
+  const LinkFigures figures = {gigabytes_per_second(1), nanoseconds(100)};
+  for (std::uint32_t device = 0; device < 4 * leaves; ++device)
+    graph.nodes.push_back({NetworkNodeKind::device, "gpu" + std::to_string(device)});
+  for (std::uint32_t s = 0; s < leaves + spines; ++s)
+    graph.nodes.push_back({NetworkNodeKind::switched, "switch" + std::to_string(s)});
+  for (std::uint32_t device = 0; device < 4 * leaves; ++device)
+    graph.cables.push_back({device, 4 * leaves + device / 4, figures, figures, 0});
+  for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    for (std::uint32_t spine = 0; spine < spines; ++spine)
+      graph.cables.push_back({4 * leaves + leaf, 5 * leaves + spine, figures, figures, 0});
+  }
+  study.network = parse_component("flow", "test");
+  study.collectives.algorithms = {"sharp"};
+  return study;
+}
+
+// Up and down once, over two links each way, whatever the number of members; links above the leaves carry no
+// more than those of the devices.
+TEST(Simulate, SwitchTreesAddUpOnEveryLevel) {
+  for (const std::uint32_t leaves : {2, 3, 8}) {
+    Study study = leaf_spine_study(leaves, 2);
+    const Time up = nanoseconds(200 + 6000), latency = nanoseconds(200);
+    EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 6000)}), 2 * up);
+    EXPECT_EQ(time_of(study, {call(CollectiveKind::broadcast, 6000)}), 2 * up);
+    EXPECT_EQ(time_of(study, {call(CollectiveKind::reduce, 6000)}), 2 * up);
+    EXPECT_EQ(time_of(study, {call(CollectiveKind::barrier, 0)}), 2 * latency);
+    // Of six chunks, five go up while others come down.
+    study.collectives.chunks = 6;
+    study.collectives.active_chunks = 6;
+    EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 6000)}), nanoseconds(2 * 200 + 7 * 1000));
+    const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 6000)});
+    const Result result = simulate(graph, study, NoCost(), {.fold = true});
+    std::int64_t bytes = 0;
+    for (const LinkUse& link : result.links) {
+      EXPECT_LE(link.bytes.value, 6000);
+      bytes += link.bytes.value;
+    }
+    // Each member's, and those of each leaf, to one spine or the other.
+    EXPECT_EQ(bytes, 2 * 6000 * (4 * leaves + leaves));
+  }
+}
+
+// Between switches NVLS would not know sums from shares of them: rings take its place.
+TEST(Simulate, NvlsStaysWithinOneSwitch) {
+  Study study = leaf_spine_study(1, 0);
+  study.collectives.algorithms = {"nvls"};
+  // A quarter goes up again behind the sum of it, and the others' come down.
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 4000)}),
+            nanoseconds(4 * 100 + 4000 + 1000 + 1000 + 3000));
+  study = leaf_spine_study(1, 1);
+  study.collectives.algorithms = {"nvls"};
+  const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 4000)});
+  const Result result = simulate(graph, study, NoCost());
+  EXPECT_EQ(result.collectives.front().algorithm, "halving-doubling on d0");
+  ASSERT_EQ(result.warnings.size(), 1U);
+  EXPECT_EQ(result.warnings.front(),
+            "algorithm 'nvls' runs in switches, and there are none that reduce for all-reduce: "
+            "'halving-doubling' is used instead");
+}
+
+// Those of one leaf need no spine; packets and flits end at devices.
+TEST(Simulate, SwitchTreesAreOfNetworksThatGrowThem) {
+  Study study = leaf_spine_study(1, 1);
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 6000)}), 2 * nanoseconds(100 + 6000));
+  study.network = parse_component("packet", "test");
+  study.collectives.algorithms.clear();
+  study.collectives.algorithms_by_kind[CollectiveKind::all_reduce] = {"sharp"};
+  const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 6000)});
+  EXPECT_NE(error_of([&] { simulate(graph, study, NoCost()); }).find("the network has none that reduce"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace armilla

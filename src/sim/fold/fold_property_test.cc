@@ -119,7 +119,7 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
 // or message by message, equal to the picosecond for every rank and link.
 TEST(FoldProperty, SharedLinksChangeNothing) {
   int finished = 0, folded_jobs = 0, graphs = 0, sprayed = 0, looked_up = 0, both = 0;
-  for (std::uint32_t seed = 0; seed < 3600; seed += kCaseStep) {
+  for (std::uint32_t seed = 0; seed < 4100; seed += kCaseStep) {
     SCOPED_TRACE(seed);
     const RandomJob job = RandomJobs(seed).make_on_links();
     if (!job.study.machine.graph.empty()) validate_interconnect(job.study.machine.graph, "test");

@@ -52,13 +52,13 @@ struct RailJob {
   }
 
   RankClasses fold() const {
-    CollectivePlanner planner(study.machine, study.collectives, false);
+    CollectivePlanner planner(study.machine, study.collectives, {});
     return fold_ranks({graph, issued_by(graph), study}, planner);
   }
 
   // As fold_ranks checks them.
   bool is_equitable_by(const std::vector<std::uint32_t>& colours) const {
-    CollectivePlanner planner(study.machine, study.collectives, false);
+    CollectivePlanner planner(study.machine, study.collectives, {});
     const std::vector<Issued> issued = issued_by(graph);
     const Peers peers(graph);
     const auto links = message_links(study.network, study.machine, study.what_if);

@@ -289,6 +289,7 @@ RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
   if (!may_fold(study)) {
     links = message_links(study.network, study.machine, study.what_if);
     if (links == nullptr) return unfolded(graph);
+    if (planner.climbs()) return whole(graph, "switches add up what they send, on trees of all ranks");
     if (!links->are_fixed())
       return whole(graph, "messages take the ways that are least loaded at the moment");
     // Whose messages are not looked at.

@@ -12,6 +12,8 @@ namespace {
 std::unique_ptr<MessageLinks> fixed_links_of(const NativePlay& play) {
   const Study& study = play.study;
   if (play.options.every_message || study.what_if.jitter.deviation > 0) return nullptr;
+  // What goes over trees of switches uses other links than messages from end to end.
+  if (play.planner.climbs()) return nullptr;
   std::unique_ptr<MessageLinks> links = message_links(study.network, study.machine, study.what_if);
   return links != nullptr && links->are_fixed() ? std::move(links) : nullptr;
 }

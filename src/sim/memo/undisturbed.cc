@@ -28,7 +28,7 @@ bool passes_in(const GroupFamily& family, const Machine& machine) {
 
 struct FoldedGraph::Parts {
   Parts(const Graph& graph, const Study& study)
-      : planner(study.machine, study.collectives, promises_of(study.network).knows_dimensions),
+      : planner(study.machine, study.collectives, promises_of(study.network)),
         issued(issued_by(graph)),
         classes(fold_ranks({graph, issued, study}, planner)) {}
   CollectivePlanner planner;

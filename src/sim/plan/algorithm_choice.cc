@@ -54,14 +54,28 @@ void require_switch(const Algorithm& algorithm, bool has_switch, bool legs, cons
            : fmt::format("algorithm '{}' runs in switches, and the network has none that reduce",
                          algorithm.name()),
       legs ? "name another algorithm for dimensions of other kinds and for flat collectives"
-           : "choose an analytical network, or another algorithm");
+           : "choose an analytical network or flow, or another algorithm");
+}
+
+// Whether what joins the members of a dimension is one switch for each group of them, and no tree.
+bool is_one_switch(const Interconnect& graph, std::uint32_t dimension) {
+  const auto is_device = [&](std::uint32_t node) {
+    return graph.nodes[node].kind == NetworkNodeKind::device;
+  };
+  return std::ranges::none_of(graph.cables, [&](const Cable& cable) {
+    return cable.dimension == dimension && !is_device(cable.a) && !is_device(cable.b);
+  });
 }
 
 }  // namespace
 
 CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
-                                     bool knows_dimensions)
-    : machine_(machine), options_(options), knows_dimensions_(knows_dimensions) {
+                                     const NetworkPromises& network)
+    : machine_(machine),
+      options_(options),
+      knows_dimensions_(network.knows_dimensions),
+      grows_trees_(network.grows_trees) {
+  const bool reduces = network.reduces_in_switches();
   constexpr std::int64_t kMostChunks = 1 << 16;
   if (options.chunks && (*options.chunks < 1 || *options.chunks > kMostChunks)) {
     throw Error("collectives.chunks", fmt::format("{} chunks", *options.chunks),
@@ -90,13 +104,16 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural,
                             bool has_switch) {
       Algorithm wished(text, where);
-      if (!specific &&
-          (!wished.performs(kind) || (wished.in_switch() && !(has_switch && knows_dimensions)))) {
+      // Its shares of a sum go up again, and a tree's links would not tell them from what is added up.
+      if (wished.name() == kInOneSwitch && grows_trees_)
+        has_switch = has_switch && number != kAllDimensions && is_one_switch(machine.graph, number);
+      if (!specific && (!wished.performs(kind) || (wished.in_switch() && !(has_switch && reduces)))) {
         replaced_[{kind, number}] = wished.name();
         wished = Algorithm(natural, where);
       }
       require(wished, kind, where);
-      require_switch(wished, has_switch, knows_dimensions, where);
+      require_switch(wished, has_switch, reduces, where);
+      climbs_ = climbs_ || (wished.in_switch() && grows_trees_);
       chosen.push_back({std::move(wished)});
     };
     for (std::uint32_t d = 0; d < dimensions; ++d) {
@@ -124,15 +141,17 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       if (natural == "direct" && has_root(kind) && dimension.size > 2 &&
           dimension.size <= kMaxScatterGatherRanks)
         add(Algorithm("scatter-gather", where));
-      if (!dimension.in_switch || !knows_dimensions) continue;
+      if (!reduces_in(dimension, network)) continue;
       Algorithm in_switch(dimension.in_switch->name, machine.name);
-      require_switch(in_switch, has_switch && in_switch.in_switch(), knows_dimensions, machine.name);
+      require_switch(in_switch, has_switch && in_switch.in_switch(), reduces, machine.name);
       if (!in_switch.performs(kind)) continue;
+      climbs_ = climbs_ || grows_trees_;
       add(std::move(in_switch));
     }
     // Each member sends to every other, as NCCL does; rings would pass on what is for others.
     const std::string_view flat = kind == CollectiveKind::all_to_all ? "direct" : "ring";
-    choose(wish.empty() ? std::string(flat) : wish.front(), kAllDimensions, flat, false);
+    choose(wish.empty() ? std::string(flat) : wish.front(), kAllDimensions, flat,
+           grows_trees_ && !machine.graph.empty());
   }
   chooses_by_size_ = chooses_by_size_ || (dimensions > 1 && has_no_wish(options));
 }

@@ -14,6 +14,9 @@ inline constexpr std::string_view kForPowersOfTwo = "halving-doubling",
 // Of the algorithms in switches the one whose all-reduce is a reduce-scatter and an all-gather.
 inline constexpr std::string_view kInPieces = "nvls";
 
+// What NVSwitches do, each alone.
+inline constexpr std::string_view kInOneSwitch = "nvls";
+
 // Whether calls go as the library would have them.
 inline bool has_no_wish(const CollectiveOptions& options) {
   return options.algorithms.empty() && options.algorithms_by_kind.empty() &&

@@ -94,7 +94,10 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
 }
 
 std::uint32_t CollectivePlanner::turns(const CollectiveCall& call) const {
-  return call.bytes > Bytes(1) && options_.chunks.value_or(2) > 1 ? 2 : 1;
+  // Trees of switches have more than two roots to choose from.
+  const std::int64_t most = climbs_ ? kMostTrees : 2;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(std::min(call.bytes.value, options_.chunks.value_or(most)), 1, most));
 }
 
 std::int64_t CollectivePlanner::size_class(const CollectiveCall& call) const {
@@ -152,24 +155,30 @@ std::vector<ChunkLoads> CollectivePlanner::phase_loads(const CollectiveCall& cal
   for (std::uint32_t order = 0; order < loads.size(); ++order) {
     const CollectivePlan plan = make_plan(call, shape, call.bytes, {order, 0}, picks(call, shape));
     for (const PlannedPhase& phase : plan.phases) {
-      if (phase.dimension == kAllDimensions) return {{}};
+      if (phase.dimension == kAllDimensions && phase.tree < 0) return {{}};
     }
     loads[order] = loads_of(plan);
   }
   return loads;
 }
 
+// Trees over all dimensions are about as fast as the last.
+std::uint32_t CollectivePlanner::crossed_by(const PlannedPhase& phase) const {
+  return std::min(phase.dimension, static_cast<std::uint32_t>(machine_.dimensions.size()) - 1);
+}
+
 ChunkLoads CollectivePlanner::loads_of(const CollectivePlan& plan) const {
   ChunkLoads loads;
   for (const PlannedPhase& phase : plan.phases) {
     Dimension attained;
-    const Dimension* dimension = &machine_.dimensions[phase.dimension];
+    const std::uint32_t crossed = crossed_by(phase);
+    const Dimension* dimension = &machine_.dimensions[crossed];
     if (phase.attained != 1) {
       attained = *dimension;
       attained.bandwidth.value *= phase.attained;
       dimension = &attained;
     }
-    PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, phase.dimension, *dimension));
+    PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, crossed, *dimension));
     // Links and queues of others than the root's block.
     if (phase.members == PhaseMembers::other_blocks)
       load.dimension += static_cast<std::uint32_t>(machine_.dimensions.size());
@@ -197,10 +206,11 @@ const std::vector<CollectivePlanner::Way>& CollectivePlanner::ways(const Collect
   for (std::uint32_t chunk = 0; rings > 1 && chunk < chunks(call, shape); ++chunk)
     found->second.push_back({chunk % rings, 0});
   if (rings > 1) return found->second;
+  const std::uint32_t turns_of_call = climbs_ ? kMostTrees : 2;
   std::vector<std::uint32_t> turns;
   for (const std::uint32_t order : share_out(phase_loads(call, shape), chunks(call, shape))) {
     turns.resize(std::max<std::size_t>(turns.size(), order + 1));
-    found->second.push_back({order, turns[order]++ % 2});
+    found->second.push_back({order, turns[order]++ % turns_of_call});
   }
   return found->second;
 }
@@ -261,13 +271,23 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
       const Dimension& own = machine_.dimensions[dimension];
       request.least_block = Bytes(std::llround(in_seconds(own.latency) / 2 * own.bandwidth.value));
     }
+    const bool climbs = chosen.in_switch() && grows_trees_;
+    request.tree = climbs;
+    if (climbs) request.chunk = 0;
     const Schedule& made = schedule(chosen, request);
     const auto wished = replaced_.find({phase.kind, dimension});
     if (wished != replaced_.end()) {
-      substitutions_.insert(fmt::format("algorithm '{}' cannot perform {}: '{}' is used instead",
-                                        wished->second, name_of(phase.kind), chosen.name()));
+      const bool performs =
+          Algorithm(wished->second, options_.algorithms_where).performs(phase.kind);  // it was not for that
+      substitutions_.insert(
+          fmt::format("algorithm '{}' {} {}: '{}' is used instead", wished->second,
+                      performs ? "runs in switches, and there are none that reduce for" : "cannot perform",
+                      name_of(phase.kind), chosen.name()));
     }
-    return plan.phases.emplace_back(PlannedPhase{dimension, phase.kind, phase.members, &made, chosen.name()});
+    PlannedPhase& planned =
+        plan.phases.emplace_back(PlannedPhase{dimension, phase.kind, phase.members, &made, chosen.name()});
+    if (climbs) planned.tree = static_cast<std::int32_t>(way.turn);
+    return planned;
   };
   if (shape.ranks < 2) return plan;
   if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
@@ -358,6 +378,7 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
     if (!text.empty()) text += ", ";
     if (first.phases.size() > 1) text += fmt::format("{} ", name_of(phase.kind));
     text += phase.algorithm;
+    if (phase.tree >= 0) text += " in trees of switches";
     if (phase.dimension != kAllDimensions) {
       text += fmt::format(" on {}", machine_.dimensions[phase.dimension].name);
       if (phase.members == PhaseMembers::root_block) text += " (the root's)";

@@ -619,9 +619,9 @@ TEST_F(InSwitch, NeedsASwitch) {
             "  hint: name another algorithm for dimensions of other kinds and for flat collectives");
   machine.dimensions[0].kind = DimensionKind::switched;
   EXPECT_EQ(
-      error_of([&] { CollectivePlanner(machine, options, false); }),
+      error_of([&] { CollectivePlanner(machine, options, {}); }),
       "collectives.all-reduce: algorithm 'sharp' runs in switches, and the network has none that reduce\n"
-      "  hint: choose an analytical network, or another algorithm");
+      "  hint: choose an analytical network or flow, or another algorithm");
 }
 
 }  // namespace

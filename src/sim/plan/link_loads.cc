@@ -138,6 +138,15 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
                             saturating_multiply(transfer.bytes, times), phase.dimension};
             message.leg = step.leg;
             message.share = phase.share;
+            if (phase.tree >= 0 && flat) {
+              // Of a tree, each member's own link.
+              const bool up = step.leg == Leg::to_switch;
+              const std::uint32_t d = crossed_by(phase);
+              Load& load = carried[{d, up ? message.source : message.destination, up ? 0 : 1}];
+              load.bytes = saturating_add(load.bytes, message.bytes);
+              load.bandwidth = machine_.dimensions[d].bandwidth;
+              continue;
+            }
             Position at = topology.start(message);
             while (at.hops_left > 0) {
               const LinkId link = topology.advance(message, at);

@@ -32,9 +32,17 @@ std::string text_of(const std::string& path) {
   return {file.bytes().begin(), file.bytes().end()};
 }
 
-std::string describe(const Machine& machine) {
+std::string describe(const Machine& machine, const std::vector<std::string>& notes = {}) {
   validate_machine(machine);
-  return fmt::format("machine '{}' of {} devices", machine.name, rank_count(machine));
+  std::string text = fmt::format("machine '{}' of {} devices", machine.name, rank_count(machine));
+  for (const std::string& note : notes) text += "\n  note: " + note;
+  return text;
+}
+
+std::string describe_machine(const std::string& path) {
+  std::vector<std::string> notes;
+  const Machine machine = load_machine(path, path, &notes);
+  return describe(machine, notes);
 }
 
 // Reading is the check: everything that a run would refuse is refused here.
@@ -122,7 +130,7 @@ std::string check_profile(const std::string& path, FileKind kind) {
 std::string check_file(const std::string& path, FileKind kind, const CheckOptions& options) {
   switch (kind) {
     case FileKind::machine:
-      return describe(load_machine(path, path));
+      return describe_machine(path);
     case FileKind::device:
       return fmt::format("device '{}'", read_device(Config::read(path)).name);
     case FileKind::profile:

@@ -25,7 +25,7 @@ void check_components(const Study& study) {
   check(study.collectives.algorithms, study.collectives.algorithms_where);
   for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
     check(algorithms, where_of(study.collectives, kind));
-  CollectivePlanner(study.machine, study.collectives);
+  CollectivePlanner(study.machine, study.collectives, network.promises);
 }
 
 std::string check_jobs(const JobsStudy& study) {
@@ -42,17 +42,26 @@ std::string check_study_file(const std::string& path) {
   const Config config = Config::read(path);
   require_study(config);
   // First: a key that was asked for is a known one.
-  if (config.has("jobs")) return check_jobs(read_jobs(config));
+  std::vector<std::string> notes;
+  const auto with_notes = [&](std::string text) {
+    for (const std::string& note : notes) text += "\n  note: " + note;
+    return text;
+  };
+  if (config.has("jobs")) {
+    const JobsStudy jobs = read_jobs(config, &notes);
+    return with_notes(check_jobs(jobs));
+  }
   if (!config.has("model") && !config.has("machine") && !config.has("plan"))
     throw Error(
         path,
         "is neither a study (no key 'model') nor a machine (no key 'dimensions') nor a device (no key "
         "'memory_bandwidth')");
-  const Study study = prepare_study(read_study(config));
+  const Study study = prepare_study(read_study(config, &notes));
   check_components(study);
   // Lowering finds what the plan cannot do with the model; only the simulation itself is left out.
   const Run run = lower_study(study, *make_cost_model(study.compute, study.machine.device));
-  return fmt::format("study of {} on {} ranks of {}", run.model.name, study.plan.ranks, study.machine.name);
+  return with_notes(
+      fmt::format("study of {} on {} ranks of {}", run.model.name, study.plan.ranks, study.machine.name));
 }
 
 }  // namespace armilla

@@ -46,7 +46,7 @@ LeastCommunication::LeastCommunication(const Study& study)
       // Networks that let messages pass each other could carry any number of bytes at once.
       shares_links_(study.network.name == "analytical"),
       knows_messages_(study.network.name.starts_with("analytical")),
-      planner_(machine_, options_, promises_of(study.network).knows_dimensions) {}
+      planner_(machine_, options_, promises_of(study.network)) {}
 
 LeastCommunication::Place& LeastCommunication::place(const Plan& plan) {
   const auto [found, fresh] = places_.try_emplace(place_of_ranks(plan));

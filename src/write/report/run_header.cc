@@ -32,9 +32,12 @@ std::string machine_text(const Machine& machine, std::size_t width) {
   }
   std::string text = wrap(devices, "  machine  ", width);
   for (const Dimension& dimension : machine.dimensions) {
-    text += wrap(fmt::format("{}: {} of {}, {} and {} per link", dimension.name, name_of(dimension.kind),
-                             dimension.size, to_text(dimension.bandwidth), to_text(dimension.latency)),
-                 kIndent, width);
+    const std::string attained =
+        dimension.of_links.value > 0 ? fmt::format(" attained of {}", to_text(dimension.of_links)) : "";
+    text +=
+        wrap(fmt::format("{}: {} of {}, {}{} and {} per link", dimension.name, name_of(dimension.kind),
+                         dimension.size, to_text(dimension.bandwidth), attained, to_text(dimension.latency)),
+             kIndent, width);
   }
   return text;
 }
