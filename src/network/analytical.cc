@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/slots.h"
+#include "network/fair_ports.h"
 #include "network/link_table.h"
 #include "network/topology.h"
 
@@ -76,22 +78,38 @@ struct Crossing {
   Time head, tail;  // first and last byte at the near end; once it is crossed, at the far end
 };
 
-// A message with links still to cross.
+// A message with links still to cross, or behind a port.
 struct SharedFlight {
   Message message;
   Position at;  // beyond the link
   Crossing crossing;
   bool is_last = false;  // its link: the event is its last byte at the destination if the link is free for it
+  bool is_through = false;  // no link is left: the event is its last byte at the destination
+  bool at_port = false;     // that it shares with other senders' messages: without an event
+  std::uint32_t called_off = 0;  // events so far, of all flights of this number
+  // The link has a port (network/fair_ports.h), or kNoFairPort; the latest port, where it leads.
+  std::uint32_t port = 0;
+  const LinkSpeed* port_speed = nullptr;
+  Position beyond_port;
 };
 
-class Analytical final : public EventHandler, public AnalyticalBase, public RoundObserver {
+constexpr std::uint32_t kNoFairPort = UINT32_MAX;
+
+class Analytical final : public EventHandler,
+                         public AnalyticalBase,
+                         public RoundObserver,
+                         public FairPorts::Client {
  public:
-  Analytical(const NetworkSetup& setup, bool stores)
+  Analytical(const NetworkSetup& setup, bool stores, bool is_fair)
       : AnalyticalBase(setup),
         target_(queue_.add_handler(*this)),
         first_links_(topology_.ranks()),
-        stores_(stores) {
+        stores_(stores),
+        ports_(queue_, *this) {
     queue_.add_observer(*this);
+    for (std::uint32_t d = 0; d < topology_.dimensions() && is_fair; ++d)
+      has_ports_.push_back((setup.shared_dimensions >> d & 1) != 0 && !passes_others(topology_.dimension(d)));
+    has_ports_.resize(topology_.dimensions());
   }
 
   // Over a single link a message is an event of its receiver. Another is copied last: read right after it was
@@ -100,13 +118,25 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     ++messages_;
     const FirstLink& way =
         first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
-    if (way.beyond.hops_left == 0) {
+    if (way.port != kNoFairPort) {
+      const std::uint32_t slot = flights_.take();
+      SharedFlight& flight = flights_[slot];
+      flight.crossing.link = way.link;
+      flight.crossing.speed = way.speed;
+      flight.crossing.service = time_on(*way.speed, message);
+      flight.crossing.head = flight.crossing.tail = queue_.now();
+      flight.message = message;
+      flight.at = way.beyond;
+      flight.port = way.port;
+      enter_port(slot);
+    } else if (way.beyond.hops_left == 0) {
       Crossing crossing;
       begin(crossing, way, message);
       queue_.schedule(crossing.tail, message.target, message.argument);
     } else {
       const std::uint32_t slot = flights_.take();
       SharedFlight& flight = flights_[slot];
+      flight.is_through = false;
       begin(flight.crossing, way, message);
       Position at = way.beyond;
       wait_for_next(slot, message, at);
@@ -116,8 +146,37 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     return kEndOfTime;
   }
 
+  void departs(const FairPorts::Departure& departure) override {
+    SharedFlight& flight = flights_[departure.flight];
+    Crossing& crossing = flight.crossing;
+    const Time latency = flight.port_speed->latency;
+    crossing.tail = later(departure.end, latency);
+    crossing.head = stores_ ? crossing.tail : later(departure.begin, latency);
+    flight.at_port = false;
+    if (flight.beyond_port.hops_left == 0) {
+      flight.is_through = true;
+      schedule(crossing.tail, departure.flight);
+      return;
+    }
+    crossing.speed = flight.port_speed;
+    crossing.service = time_on(*crossing.speed, flight.message);
+    flight.at = flight.beyond_port;
+    wait_for_next(departure.flight, flight.message, flight.at);
+  }
+  void called_off(std::uint32_t slot) override {
+    SharedFlight& flight = flights_[slot];
+    ++flight.called_off;
+    flight.is_through = false;
+    flight.at_port = true;
+  }
+
   void handle(std::uint64_t argument) override {
     const auto slot = static_cast<std::uint32_t>(argument);
+    if (flights_[slot].called_off != argument >> 32) return;
+    if (flights_[slot].is_through) {
+      deliver(slot);
+      return;
+    }
     Link& link = *flights_[slot].crossing.link;
     if (link.round != round_) {
       link.round = round_;
@@ -132,16 +191,28 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   bool add_state(StateDigest& state) const override {
     const Time now = queue_.now();
     Time floor = now;
-    flights_.for_each([&](const SharedFlight& flight) {
+    const auto described = [&](const SharedFlight& flight) {
       const Message& message = flight.message;
       const Digest told = labels_.describe(message.target, message.argument);
+      return digest_of(message.source, message.destination, message.bytes.value, message.dimension,
+                       std::bit_cast<std::uint32_t>(message.share), message.sender,
+                       labels_.label(message).parts[2], told.low, told.high);
+    };
+    flights_.for_each([&](const SharedFlight& flight) {
+      if (flight.at_port) return;
+      const Digest what = described(flight);
       floor = std::min(floor, flight.crossing.head);
-      state.add('f', message.source, message.destination, message.bytes.value, message.dimension,
-                std::bit_cast<std::uint32_t>(message.share), labels_.label(message).parts[2], told.low,
-                told.high, flight.is_last, flight.at.rank, flight.at.dimension, flight.at.hops_left,
-                flight.at.at_switch, flight.crossing.head.value - now.value,
-                flight.crossing.tail.value - now.value);
+      state.add('f', what.low, what.high, flight.is_last, flight.is_through, flight.at.rank,
+                flight.at.dimension, flight.at.hops_left, flight.at.at_switch,
+                flight.crossing.head.value - now.value, flight.crossing.tail.value - now.value);
     });
+    if (!ports_.empty()) {
+      ports_.add_state(state, [&](std::uint32_t slot) {
+        const Position& beyond = flights_[slot].beyond_port;
+        const Digest what = described(flights_[slot]);
+        return digest_of(what.low, what.high, beyond.rank, beyond.dimension, beyond.hops_left);
+      });
+    }
     links_.add_state(state, floor, now);
     return true;
   }
@@ -152,20 +223,15 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     if (any_meet_) order_those_that_meet();
     for (const std::uint32_t slot : reaching_) {
       SharedFlight& flight = flights_[slot];
-      cross(flight.crossing, flight.message.bytes);
-      if (!flight.is_last) {
-        wait_for_next(slot, flight.message, flight.at);
+      if (flight.port != kNoFairPort) {
+        enter_port(slot);
         continue;
       }
-      // The receiver may send, and the pool grow.
-      const Time arrival = flight.crossing.tail;
-      const std::uint32_t target = flight.message.target;
-      const std::uint64_t told = flight.message.argument;
-      flights_.release(slot);
-      if (arrival == queue_.now()) {
-        queue_.handler(target).handle(told);
+      cross(flight.crossing, flight.message.bytes);
+      if (flight.is_last) {
+        deliver(slot);
       } else {
-        queue_.schedule(arrival, target, told);
+        wait_for_next(slot, flight.message, flight.at);
       }
     }
     reaching_.clear();
@@ -177,14 +243,57 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   struct FirstLink {
     Link* link = nullptr;
     const LinkSpeed* speed = nullptr;
+    std::uint32_t port = kNoFairPort;
     Position beyond;
   };
+
+  // The receiver may send, and the pool grow.
+  void deliver(std::uint32_t slot) {
+    const SharedFlight& flight = flights_[slot];
+    const Time arrival = flight.crossing.tail;
+    const std::uint32_t target = flight.message.target;
+    const std::uint64_t told = flight.message.argument;
+    flights_.release(slot);
+    if (arrival == queue_.now()) {
+      queue_.handler(target).handle(told);
+    } else {
+      queue_.schedule(arrival, target, told);
+    }
+  }
+
+  void schedule(Time time, std::uint32_t slot) {
+    queue_.schedule(time, target_, std::uint64_t{flights_[slot].called_off} << 32 | slot);
+  }
+
+  // kNoFairPort of links that carry what comes from others, too, or from one sender only.
+  std::uint32_t port_of(const LinkId& id, Link& link) {
+    if (!has_ports_[id.dimension]) [[likely]]
+      return kNoFairPort;
+    const bool leads_in = topology_.dimension(id.dimension).kind == DimensionKind::switched && id.number % 2 == 1;
+    if (leads_in) return kNoFairPort;
+    const auto [found, fresh] = port_numbers_.try_emplace(&link);
+    if (fresh) found->second = ports_.open(link);
+    return found->second;
+  }
+
+  void enter_port(std::uint32_t slot) {
+    SharedFlight& flight = flights_[slot];
+    Crossing& crossing = flight.crossing;
+    crossing.link->busy = later(crossing.link->busy, crossing.service);
+    crossing.link->bytes = saturating_add(crossing.link->bytes, flight.message.bytes);
+    flight.beyond_port = flight.at;
+    flight.port_speed = crossing.speed;
+    flight.is_last = flight.is_through = false;
+    flight.at_port = true;
+    ports_.join(flight.port, {slot, flight.message.sender, crossing.head, crossing.tail, crossing.service});
+  }
 
   void find_first_link(const Message& message, FirstLink& found) {
     found.beyond = topology_.start(message);
     const LinkId id = topology_.advance(message, found.beyond);
     found.link = &links_.at(id);
     found.speed = &links_.speed(id, message);
+    found.port = port_of(id, *found.link);
   }
 
   void begin(Crossing& crossing, const FirstLink& way, const Message& message) {
@@ -235,11 +344,12 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     crossing.link = &links_.at(id);
     if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message);
     crossing.speed = &speed;
-    flight.is_last = at.hops_left == 0;
+    flight.port = port_of(id, *crossing.link);
+    flight.is_last = at.hops_left == 0 && flight.port == kNoFairPort;
     Time time = crossing.tail;
     if (flight.is_last)
       time = later(std::max(later(crossing.head, crossing.service), crossing.tail), speed.latency);
-    queue_.schedule(time, target_, slot);
+    schedule(time, slot);
   }
 
   std::uint32_t target_;
@@ -249,6 +359,9 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
   std::uint32_t round_ = 1;
   bool any_meet_ = false;
+  FairPorts ports_;
+  std::vector<bool> has_ports_;  // per dimension
+  std::unordered_map<const Link*, std::uint32_t> port_numbers_;
 };
 
 // The receiver's own event is all that a message takes.
@@ -282,7 +395,8 @@ class AnalyticalUnshared final : public AnalyticalBase {
 }  // namespace
 
 std::unique_ptr<Network> make_analytical(const NetworkSetup& setup, const ParameterValues& values) {
-  return std::make_unique<Analytical>(setup, values.choice("switching") == "store-and-forward");
+  return std::make_unique<Analytical>(setup, values.choice("switching") == "store-and-forward",
+                                      values.choice("sharing") == "fair");
 }
 
 std::unique_ptr<Network> make_analytical_unshared(const NetworkSetup& setup, const ParameterValues&) {
