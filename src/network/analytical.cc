@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <tuple>
 #include <unordered_map>
 
@@ -73,6 +74,7 @@ class AnalyticalBase : public Network {
 // A message at the near end of a link that it is about to cross.
 struct Crossing {
   Link* link = nullptr;
+  Intake* intake = nullptr;  // of the link, if it has one
   const LinkSpeed* speed = nullptr;  // of it
   Time service;                      // bytes / bandwidth there
   Time head, tail;  // first and last byte at the near end; once it is crossed, at the far end
@@ -207,12 +209,15 @@ class Analytical final : public EventHandler,
                 flight.crossing.head.value - now.value, flight.crossing.tail.value - now.value);
     });
     if (!ports_.empty()) {
-      ports_.add_state(state, [&](std::uint32_t slot) {
+      const auto at_port = [&](std::uint32_t slot) {
         const Position& beyond = flights_[slot].beyond_port;
         const Digest what = described(flights_[slot]);
         return digest_of(what.low, what.high, beyond.rank, beyond.dimension, beyond.hops_left);
-      });
+      };
+      ports_.add_state(state, at_port, [&](Time begun) { floor = std::min(floor, begun); });
     }
+    for (std::size_t number = 0; number < intakes_.size(); ++number)
+      intakes_[number].add_state(state, number, floor, now);
     links_.add_state(state, floor, now);
     return true;
   }
@@ -227,7 +232,7 @@ class Analytical final : public EventHandler,
         enter_port(slot);
         continue;
       }
-      cross(flight.crossing, flight.message.bytes);
+      cross(flight.crossing, flight.message);
       if (flight.is_last) {
         deliver(slot);
       } else {
@@ -243,6 +248,7 @@ class Analytical final : public EventHandler,
   struct FirstLink {
     Link* link = nullptr;
     const LinkSpeed* speed = nullptr;
+    Intake* intake = nullptr;
     std::uint32_t port = kNoFairPort;
     Position beyond;
   };
@@ -265,15 +271,27 @@ class Analytical final : public EventHandler,
     queue_.schedule(time, target_, std::uint64_t{flights_[slot].called_off} << 32 | slot);
   }
 
-  // kNoFairPort of links that carry what comes from others, too, or from one sender only.
+  bool leads_in(const LinkId& id) const {
+    return topology_.dimension(id.dimension).kind == DimensionKind::switched && id.number % 2 == 1;
+  }
+  // kNoFairPort of links that lead to a rank or carry one sender's messages only.
   std::uint32_t port_of(const LinkId& id, Link& link) {
-    if (!has_ports_[id.dimension]) [[likely]]
+    if (!has_ports_[id.dimension] || leads_in(id)) [[likely]]
       return kNoFairPort;
-    const bool leads_in = topology_.dimension(id.dimension).kind == DimensionKind::switched && id.number % 2 == 1;
-    if (leads_in) return kNoFairPort;
     const auto [found, fresh] = port_numbers_.try_emplace(&link);
     if (fresh) found->second = ports_.open(link);
     return found->second;
+  }
+  // Nothing of links that lead away from a rank or carry one sender's messages only.
+  Intake* intake_of(const LinkId& id, const Link& link) {
+    if (!has_ports_[id.dimension] || !leads_in(id)) [[likely]]
+      return nullptr;
+    const auto [found, fresh] = intake_numbers_.try_emplace(&link);
+    if (fresh) {
+      found->second = static_cast<std::uint32_t>(intakes_.size());
+      intakes_.emplace_back();
+    }
+    return &intakes_[found->second];
   }
 
   void enter_port(std::uint32_t slot) {
@@ -294,14 +312,16 @@ class Analytical final : public EventHandler,
     found.link = &links_.at(id);
     found.speed = &links_.speed(id, message);
     found.port = port_of(id, *found.link);
+    found.intake = intake_of(id, *found.link);
   }
 
   void begin(Crossing& crossing, const FirstLink& way, const Message& message) {
     crossing.link = way.link;
+    crossing.intake = way.intake;
     crossing.speed = way.speed;
     crossing.service = time_on(*way.speed, message);
     crossing.head = crossing.tail = queue_.now();
-    cross(crossing, message.bytes);
+    cross(crossing, message);
   }
 
   // Those alone at their link commute with all others.
@@ -321,14 +341,21 @@ class Analytical final : public EventHandler,
   }
 
   // Reserves the link, at the earliest from the moment the first byte is there.
-  void cross(Crossing& crossing, Bytes bytes) {
+  void cross(Crossing& crossing, const Message& message) {
     Link& link = *crossing.link;
     const Time latency = crossing.speed->latency;
-    const Time begin = std::max(crossing.head, link.free);
-    const Time end = std::max(later(begin, crossing.service), crossing.tail);
-    link.free = end;
+    Time begin = std::max(crossing.head, link.free);
+    Time end = std::max(later(begin, crossing.service), crossing.tail);
+    if (crossing.intake != nullptr) [[unlikely]] {
+      const Intake::Served served =
+          crossing.intake->book(message.sender, crossing.head, crossing.tail, crossing.service);
+      begin = served.begin;
+      end = served.end;
+    } else {
+      link.free = end;
+    }
     link.busy = later(link.busy, crossing.service);
-    link.bytes = saturating_add(link.bytes, bytes);
+    link.bytes = saturating_add(link.bytes, message.bytes);
     crossing.tail = later(end, latency);
     crossing.head = stores_ ? crossing.tail : later(begin, latency);
   }
@@ -344,6 +371,7 @@ class Analytical final : public EventHandler,
     crossing.link = &links_.at(id);
     if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message);
     crossing.speed = &speed;
+    crossing.intake = intake_of(id, *crossing.link);
     flight.port = port_of(id, *crossing.link);
     flight.is_last = at.hops_left == 0 && flight.port == kNoFairPort;
     Time time = crossing.tail;
@@ -361,7 +389,8 @@ class Analytical final : public EventHandler,
   bool any_meet_ = false;
   FairPorts ports_;
   std::vector<bool> has_ports_;  // per dimension
-  std::unordered_map<const Link*, std::uint32_t> port_numbers_;
+  std::unordered_map<const Link*, std::uint32_t> port_numbers_, intake_numbers_;
+  std::deque<Intake> intakes_;
 };
 
 // The receiver's own event is all that a message takes.

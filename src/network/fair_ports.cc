@@ -1,6 +1,7 @@
 #include "network/fair_ports.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace armilla {
 namespace {
@@ -113,6 +114,75 @@ void FairPorts::wait(std::uint32_t number) {
   for (const Sender& sender : port.senders) least = std::min(least, sender.waiting.front().left);
   const Time next = later(queue_.now(), Time(rounded_up(least * senders, kParts)));
   queue_.schedule(next, target_, std::uint64_t{++port.stamp} << 32 | number);
+}
+
+Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time service) {
+  auto own = std::ranges::find(free_, sender, &std::pair<std::uint16_t, Time>::first);
+  if (own == free_.end()) own = free_.insert(free_.end(), {sender, Time(0)});
+  const Time begin = std::max(head, own->second);
+  auto next = busy_.end();
+  while (next != busy_.begin() && std::prev(next)->end > begin) --next;
+  Time end = begin, left = service;
+  for (; next != busy_.end() && left > Time(0); ++next) {
+    if (next->begin > end) {
+      const Time gap = next->begin - end;
+      if (gap >= left) break;
+      left -= gap;
+    }
+    end = std::max(end, next->end);
+  }
+  end = std::max(later(end, left), tail);
+  own->second = end;
+  if (service > Time(0)) occupy(begin, end, service);
+  return {begin, end};
+}
+
+// The latest gaps: the earlier ones may be filled by others.
+void Intake::occupy(Time begin, Time end, Time service) {
+  if (busy_.empty() || busy_.back().end <= begin) {
+    if (!busy_.empty() && busy_.back().end == end - service) {
+      busy_.back().end = end;
+    } else {
+      busy_.push_back({end - service, end});
+    }
+  } else {
+    std::vector<Interval> all(busy_.begin(), busy_.end());
+    Time left = service, until = end;
+    for (auto before = busy_.rbegin(); left > Time(0) && until > begin;) {
+      if (before != busy_.rend() && before->begin >= until) {
+        ++before;
+        continue;
+      }
+      const Time from = before != busy_.rend() ? std::max(before->end, begin) : begin;
+      if (from < until) {
+        const Time taken = std::min(left, until - from);
+        all.push_back({until - taken, until});
+        left -= taken;
+      }
+      if (before == busy_.rend()) break;
+      until = std::min(until, before->begin);
+    }
+    std::ranges::sort(all, {}, &Interval::begin);
+    busy_.clear();
+    for (const Interval& interval : all) {
+      if (busy_.empty() || busy_.back().end < interval.begin) {
+        busy_.push_back(interval);
+      } else {
+        busy_.back().end = std::max(busy_.back().end, interval.end);
+      }
+    }
+  }
+  while (busy_.size() > kMostIntervals) busy_.pop_front();
+}
+
+void Intake::add_state(StateDigest& state, std::uint64_t number, Time floor, Time now) const {
+  for (const auto& [sender, free] : free_) {
+    if (free > floor) state.add('i', number, sender, (free - now).value);
+  }
+  for (const Interval& interval : busy_) {
+    if (interval.end > floor)
+      state.add('b', number, (std::max(interval.begin, floor) - now).value, (interval.end - now).value);
+  }
 }
 
 }  // namespace armilla

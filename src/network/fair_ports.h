@@ -12,7 +12,7 @@
 
 #include <cstdint>
 #include <deque>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -58,9 +58,10 @@ class FairPorts final : public EventHandler {
   void handle(std::uint64_t argument) override;
   bool empty() const { return ports_.empty(); }
 
-  // What is under way at ports that several share, and the events of all ports; `described(flight)` is a digest.
-  template <class Described>
-  void add_state(StateDigest& state, const Described& described) const {
+  // What is under way at ports that several share, and the events of all ports; `described(flight)` is a
+  // digest. `begun(time)` is told when what is served began to be.
+  template <class Described, class Begun>
+  void add_state(StateDigest& state, const Described& described, const Begun& begun) const {
     const Time now = queue_.now();
     for (const Port& port : ports_) {
       if (port.senders.empty()) continue;
@@ -69,6 +70,7 @@ class FairPorts final : public EventHandler {
         state.add('q', sender.name);
         for (const Waiting& waiting : sender.waiting) {
           const Digest flight = described(waiting.flight);
+          begun(waiting.begin);
           state.add('w', flight.low, flight.high, static_cast<std::uint64_t>(waiting.left),
                     static_cast<std::uint64_t>(waiting.left >> 64),
                     waiting.begin == kEndOfTime ? INT64_MAX : (waiting.begin - now).value);
@@ -114,6 +116,31 @@ class FairPorts final : public EventHandler {
   Client& client_;
   std::uint32_t target_;
   std::vector<Port> ports_;
+};
+
+// Links by which messages come to a rank, of which one learns when the last byte would be through. Messages
+// of one sender are served first come, first served. Those of several fill each other's gaps: a message that
+// came slowly, or long ago, has been served in what others have left since its first byte was there. Who is
+// looked at first does not wait, so that order decides who waits, not how much is carried.
+// Cost: O(1) for one sender, else O(intervals since the message's first byte), of which 64 are kept.
+class Intake {
+ public:
+  struct Served {
+    Time begin, end;
+  };
+  Served book(std::uint16_t sender, Time head, Time tail, Time service);
+  // As far as it matters to what comes from `floor` on; `number` names the link.
+  void add_state(StateDigest& state, std::uint64_t number, Time floor, Time now) const;
+
+ private:
+  struct Interval {
+    Time begin, end;
+  };
+  void occupy(Time begin, Time end, Time service);
+
+  static constexpr std::size_t kMostIntervals = 64;
+  std::vector<std::pair<std::uint16_t, Time>> free_;  // per sender, when it has been served
+  std::deque<Interval> busy_;                         // ascending, with gaps between them
 };
 
 }  // namespace armilla
