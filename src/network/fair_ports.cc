@@ -137,52 +137,33 @@ Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time ser
   return {begin, end};
 }
 
-// The latest gaps: the earlier ones may be filled by others.
+// The latest gaps, for the earlier ones may be filled by others: what lies between is one interval then.
 void Intake::occupy(Time begin, Time end, Time service) {
-  if (busy_.empty() || busy_.back().end <= begin) {
-    if (!busy_.empty() && busy_.back().end == end - service) {
-      busy_.back().end = end;
-    } else {
-      busy_.push_back({end - service, end});
+  auto behind = busy_.end();
+  while (behind != busy_.begin() && std::prev(behind)->begin > end) --behind;
+  Interval solid{end, end};
+  auto first = behind;
+  for (Time left = service;;) {
+    while (first != busy_.begin() && std::prev(first)->end >= solid.begin) {
+      --first;
+      solid = {std::min(solid.begin, first->begin), std::max(solid.end, first->end)};
     }
-  } else {
-    std::vector<Interval> all(busy_.begin(), busy_.end());
-    Time left = service, until = end;
-    for (auto before = busy_.rbegin(); left > Time(0) && until > begin;) {
-      if (before != busy_.rend() && before->begin >= until) {
-        ++before;
-        continue;
-      }
-      const Time from = before != busy_.rend() ? std::max(before->end, begin) : begin;
-      if (from < until) {
-        const Time taken = std::min(left, until - from);
-        all.push_back({until - taken, until});
-        left -= taken;
-      }
-      if (before == busy_.rend()) break;
-      until = std::min(until, before->begin);
-    }
-    std::ranges::sort(all, {}, &Interval::begin);
-    busy_.clear();
-    for (const Interval& interval : all) {
-      if (busy_.empty() || busy_.back().end < interval.begin) {
-        busy_.push_back(interval);
-      } else {
-        busy_.back().end = std::max(busy_.back().end, interval.end);
-      }
-    }
+    if (left == Time(0) || solid.begin <= begin) break;
+    const Time gap = solid.begin - (first == busy_.begin() ? begin : std::max(std::prev(first)->end, begin));
+    const Time taken = std::min(left, gap);
+    solid.begin -= taken;
+    left -= taken;
   }
-  while (busy_.size() > kMostIntervals) busy_.pop_front();
+  busy_.insert(busy_.erase(first, behind), solid);
+  if (busy_.size() > kMostIntervals) busy_.pop_front();
 }
 
 void Intake::add_state(StateDigest& state, std::uint64_t number, Time floor, Time now) const {
   for (const auto& [sender, free] : free_) {
     if (free > floor) state.add('i', number, sender, (free - now).value);
   }
-  for (const Interval& interval : busy_) {
-    if (interval.end > floor)
-      state.add('b', number, (std::max(interval.begin, floor) - now).value, (interval.end - now).value);
-  }
+  for (auto interval = busy_.rbegin(); interval != busy_.rend() && interval->end > floor; ++interval)
+    state.add('b', number, (std::max(interval->begin, floor) - now).value, (interval->end - now).value);
 }
 
 }  // namespace armilla

@@ -115,14 +115,14 @@ class FairPorts final : public EventHandler {
   EventQueue& queue_;
   Client& client_;
   std::uint32_t target_;
-  std::vector<Port> ports_;
+  std::deque<Port> ports_;  // in place while others are opened
 };
 
 // Links by which messages come to a rank, of which one learns when the last byte would be through. Messages
 // of one sender are served first come, first served. Those of several fill each other's gaps: a message that
 // came slowly, or long ago, has been served in what others have left since its first byte was there. Who is
 // looked at first does not wait, so that order decides who waits, not how much is carried.
-// Cost: O(1) for one sender, else O(intervals since the message's first byte), of which 64 are kept.
+// Cost: O(1) for one sender, else O(intervals since the message's first byte), of which the latest 1024 are kept.
 class Intake {
  public:
   struct Served {
@@ -138,7 +138,7 @@ class Intake {
   };
   void occupy(Time begin, Time end, Time service);
 
-  static constexpr std::size_t kMostIntervals = 64;
+  static constexpr std::size_t kMostIntervals = 1024;
   std::vector<std::pair<std::uint16_t, Time>> free_;  // per sender, when it has been served
   std::deque<Interval> busy_;                         // ascending, with gaps between them
 };

@@ -83,8 +83,9 @@ constexpr std::array kFlitParameters = {
 
 constexpr std::array kNetworks = {
     NetworkInfo{"analytical",
-                "latency per hop and size/bandwidth once; links serve messages first come, first served, cut "
-                "through from hop to hop",
+                "latency per hop and size/bandwidth once, cut through from hop to hop; collectives of "
+                "different groups and messages of pipelines share links in equal parts, those of one are "
+                "served first come, first served",
                 kAnalyticalParameters,
                 {.independent_delays = false, .meets_on_links_only = true, .knows_dimensions = true},
                 make_analytical},
