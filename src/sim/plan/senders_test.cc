@@ -8,8 +8,8 @@ namespace armilla {
 namespace {
 
 // Eight ranks, four of a node: tensor groups of two, data groups of two across nodes, stages of four.
-struct Job {
-  Job() {
+struct JobOfSenders {
+  JobOfSenders() {
     machine.dimensions = {
         {"node", DimensionKind::switched, 4, gigabytes_per_second(10), nanoseconds(100)},
         {"net", DimensionKind::switched, 2, gigabytes_per_second(1), nanoseconds(100)}};
@@ -53,14 +53,14 @@ struct Job {
 };
 
 TEST(Senders, DimensionsAreSharedThatSeveralUse) {
-  Job job;
+  JobOfSenders job;
   EXPECT_EQ(job.shared(), 0U);
   job.call(0);
   job.call(0);
   EXPECT_EQ(job.shared(), 0U);
   job.call(1);
   EXPECT_EQ(job.shared(), 0U) << "each has a dimension of its own";
-  Job beside = job;
+  JobOfSenders beside = job;
   beside.shift(1);
   EXPECT_EQ(beside.shared(), 2U) << "messages and the collectives across nodes";
   job.call(2);
@@ -70,7 +70,7 @@ TEST(Senders, DimensionsAreSharedThatSeveralUse) {
 }
 
 TEST(Senders, MessagesAloneShareWithNobody) {
-  Job job;
+  JobOfSenders job;
   job.shift(0);
   job.shift(1);
   EXPECT_EQ(job.shared(), 0U);
