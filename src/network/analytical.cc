@@ -4,7 +4,6 @@
 #include <bit>
 #include <deque>
 #include <tuple>
-#include <unordered_map>
 
 #include "base/slots.h"
 #include "network/fair_ports.h"
@@ -128,7 +127,7 @@ class Analytical final : public EventHandler,
       flight.crossing.service = time_on(*way.speed, message);
       flight.crossing.head = flight.crossing.tail = queue_.now();
       flight.message = message;
-      flight.at = way.beyond;
+      flight.beyond_port = way.beyond;
       flight.port = way.port;
       enter_port(slot);
     } else if (way.beyond.hops_left == 0) {
@@ -160,8 +159,6 @@ class Analytical final : public EventHandler,
       schedule(crossing.tail, departure.flight);
       return;
     }
-    crossing.speed = flight.port_speed;
-    crossing.service = time_on(*crossing.speed, flight.message);
     flight.at = flight.beyond_port;
     wait_for_next(departure.flight, flight.message, flight.at);
   }
@@ -170,6 +167,8 @@ class Analytical final : public EventHandler,
     ++flight.called_off;
     flight.is_through = false;
     flight.at_port = true;
+    flight.crossing.speed = flight.port_speed;
+    flight.crossing.service = time_on(*flight.port_speed, flight.message);
   }
 
   void handle(std::uint64_t argument) override {
@@ -229,6 +228,7 @@ class Analytical final : public EventHandler,
     for (const std::uint32_t slot : reaching_) {
       SharedFlight& flight = flights_[slot];
       if (flight.port != kNoFairPort) {
+        flight.beyond_port = flight.at;
         enter_port(slot);
         continue;
       }
@@ -278,20 +278,18 @@ class Analytical final : public EventHandler,
   std::uint32_t port_of(const LinkId& id, Link& link) {
     if (!has_ports_[id.dimension] || leads_in(id)) [[likely]]
       return kNoFairPort;
-    const auto [found, fresh] = port_numbers_.try_emplace(&link);
-    if (fresh) found->second = ports_.open(link);
-    return found->second;
+    if (link.shared == 0) link.shared = ports_.open(link) + 1;
+    return link.shared - 1;
   }
   // Nothing of links that lead away from a rank or carry one sender's messages only.
-  Intake* intake_of(const LinkId& id, const Link& link) {
+  Intake* intake_of(const LinkId& id, Link& link) {
     if (!has_ports_[id.dimension] || !leads_in(id)) [[likely]]
       return nullptr;
-    const auto [found, fresh] = intake_numbers_.try_emplace(&link);
-    if (fresh) {
-      found->second = static_cast<std::uint32_t>(intakes_.size());
+    if (link.shared == 0) {
       intakes_.emplace_back();
+      link.shared = static_cast<std::uint32_t>(intakes_.size());
     }
-    return &intakes_[found->second];
+    return &intakes_[link.shared - 1];
   }
 
   void enter_port(std::uint32_t slot) {
@@ -299,7 +297,6 @@ class Analytical final : public EventHandler,
     Crossing& crossing = flight.crossing;
     crossing.link->busy = later(crossing.link->busy, crossing.service);
     crossing.link->bytes = saturating_add(crossing.link->bytes, flight.message.bytes);
-    flight.beyond_port = flight.at;
     flight.port_speed = crossing.speed;
     flight.is_last = flight.is_through = false;
     flight.at_port = true;
@@ -388,8 +385,7 @@ class Analytical final : public EventHandler,
   std::uint32_t round_ = 1;
   bool any_meet_ = false;
   FairPorts ports_;
-  std::vector<bool> has_ports_;  // per dimension
-  std::unordered_map<const Link*, std::uint32_t> port_numbers_, intake_numbers_;
+  std::vector<char> has_ports_;  // per dimension
   std::deque<Intake> intakes_;
 };
 

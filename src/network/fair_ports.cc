@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 namespace armilla {
 namespace {
@@ -23,8 +24,13 @@ void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
   const Time now = queue_.now();
   if (!port.senders.empty()) advance(port);
   if (port.senders.empty()) {
-    while (!port.booked.empty() && port.booked.front().departure.end <= now) port.booked.pop_front();
-    if (port.booked.empty() || port.sender == arrival.sender) {
+    while (port.first < port.booked.size() && port.booked[port.first].departure.end <= now) ++port.first;
+    const bool none_left = port.first == port.booked.size();
+    if (none_left || port.sender == arrival.sender) {
+      if (2 * port.first >= port.booked.size()) {
+        port.booked.erase(port.booked.begin(), port.booked.begin() + static_cast<std::ptrdiff_t>(port.first));
+        port.first = 0;
+      }
       port.sender = arrival.sender;
       book(port, arrival.flight, arrival.head, arrival.tail, arrival.service);
       return;
@@ -52,14 +58,14 @@ void FairPorts::book(Port& port, std::uint32_t flight, Time head, Time tail, Tim
   const Time end = std::max(later(begin, service), tail);
   port.link->free = end;
   port.booked.push_back({{flight, begin, end}, service});
-  client_.departs(port.booked.back().departure);
+  client_.departs({flight, begin, end});
 }
 
 void FairPorts::begin_sharing(Port& port) {
   const Time now = queue_.now();
   port.since = now;
   Sender& sender = port.senders.emplace_back(Sender{port.sender, {}});
-  for (const Booked& booked : port.booked) {
+  for (const Booked& booked : std::span(port.booked).subspan(port.first)) {
     const auto& [flight, begin, end] = booked.departure;
     const Time left = std::min(booked.service, end - now);
     sender.waiting.push_back({flight, begin < now || sender.waiting.empty() ? begin : kEndOfTime,
@@ -67,6 +73,7 @@ void FairPorts::begin_sharing(Port& port) {
     client_.called_off(flight);
   }
   port.booked.clear();
+  port.first = 0;
 }
 
 // What would take less than a picosecond more is through.
@@ -100,7 +107,7 @@ void FairPorts::end_sharing(Port& port) {
       const Time left(rounded_up(waiting.left, kParts));
       free = later(free, left);
       port.booked.push_back({{waiting.flight, begin, free}, left});
-      client_.departs(port.booked.back().departure);
+      client_.departs({waiting.flight, begin, free});
     }
   }
   port.link->free = free;
@@ -120,6 +127,17 @@ Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time ser
   auto own = std::ranges::find(free_, sender, &std::pair<std::uint16_t, Time>::first);
   if (own == free_.end()) own = free_.insert(free_.end(), {sender, Time(0)});
   const Time begin = std::max(head, own->second);
+  if (busy_.empty() || busy_.back().end <= begin) {
+    const Time end = own->second = std::max(later(begin, service), tail);
+    if (service == Time(0)) return {begin, end};
+    if (!busy_.empty() && busy_.back().end == end - service) {
+      busy_.back().end = end;
+    } else {
+      busy_.push_back({end - service, end});
+      if (busy_.size() > kMostIntervals) busy_.pop_front();
+    }
+    return {begin, end};
+  }
   auto next = busy_.end();
   while (next != busy_.begin() && std::prev(next)->end > begin) --next;
   Time end = begin, left = service;

@@ -99,7 +99,8 @@ class FairPorts final : public EventHandler {
   };
   struct Port {
     Link* link = nullptr;
-    std::deque<Booked> booked;    // of one sender, in the order of their ends
+    std::vector<Booked> booked;   // of one sender, in the order of their ends
+    std::size_t first = 0;        // of them that is not known to be through
     std::uint16_t sender = 0;     // whose they are
     std::vector<Sender> senders;  // where there are several; each waits for something
     Time since;                   // when they were last looked at
