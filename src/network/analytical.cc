@@ -73,7 +73,7 @@ class AnalyticalBase : public Network {
 // A message at the near end of a link that it is about to cross.
 struct Crossing {
   Link* link = nullptr;
-  Intake* intake = nullptr;  // of the link, if it has one
+  Intake* intake = nullptr;          // of the link, if it has one
   const LinkSpeed* speed = nullptr;  // of it
   Time service;                      // bytes / bandwidth there
   Time head, tail;  // first and last byte at the near end; once it is crossed, at the far end
@@ -85,8 +85,8 @@ struct SharedFlight {
   Position at;  // beyond the link
   Crossing crossing;
   bool is_last = false;  // its link: the event is its last byte at the destination if the link is free for it
-  bool is_through = false;  // no link is left: the event is its last byte at the destination
-  bool at_port = false;     // that it shares with other senders' messages: without an event
+  bool is_through = false;       // no link is left: the event is its last byte at the destination
+  bool at_port = false;          // that it shares with other senders' messages: without an event
   std::uint32_t called_off = 0;  // events so far, of all flights of this number
   // The link has a port (network/fair_ports.h), or kNoFairPort; the latest port, where it leads.
   std::uint32_t port = 0;

@@ -38,7 +38,8 @@ void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
     begin_sharing(port);
   }
   const auto known = std::ranges::find(port.senders, arrival.sender, &Sender::name);
-  Sender& sender = known != port.senders.end() ? *known : port.senders.emplace_back(Sender{arrival.sender, {}});
+  Sender& sender =
+      known != port.senders.end() ? *known : port.senders.emplace_back(Sender{arrival.sender, {}});
   sender.waiting.push_back({arrival.flight, sender.waiting.empty() ? now : kEndOfTime,
                             static_cast<WideProduct>(arrival.service.value) * kParts});
   wait(number);

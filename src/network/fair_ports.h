@@ -1,9 +1,9 @@
 // Links by which messages leave a rank, shared fairly among those who send there: the collectives of a family
 // of groups are one sender, all messages of pipelines another. Those of one sender are served first come,
-// first served; of several, each gets an equal part of the link's time for as long as it has something to send
-// (processor sharing; Kleinrock, Queueing Systems II, 4.4), as of the queue pairs of a network adapter, which
-// takes turns packet by packet. While a port has one sender, its messages are booked the moment they come: the
-// same as a link without senders.
+// first served; of several, each gets an equal part of the link's time for as long as it has something to
+// send (processor sharing; Kleinrock, Queueing Systems II, 4.4), as of the queue pairs of a network adapter,
+// which takes turns packet by packet. While a port has one sender, its messages are booked the moment they
+// come: the same as a link without senders.
 //
 // Exact to a picosecond: what is left of a message is counted in parts of one, so that what happens at a
 // port depends on nothing but when messages came there, not on their order within a moment.
@@ -90,7 +90,7 @@ class FairPorts final : public EventHandler {
   };
   struct Waiting {
     std::uint32_t flight = 0;
-    Time begin;           // kEndOfTime: not yet
+    Time begin;            // kEndOfTime: not yet
     WideProduct left = 0;  // parts of picoseconds of the link's whole time
   };
   struct Sender {
@@ -123,7 +123,8 @@ class FairPorts final : public EventHandler {
 // of one sender are served first come, first served. Those of several fill each other's gaps: a message that
 // came slowly, or long ago, has been served in what others have left since its first byte was there. Who is
 // looked at first does not wait, so that order decides who waits, not how much is carried.
-// Cost: O(1) for one sender, else O(intervals since the message's first byte), of which the latest 1024 are kept.
+// Cost: O(1) for one sender, else O(intervals since the message's first byte), of which the latest
+// 1024 are kept.
 class Intake {
  public:
   struct Served {

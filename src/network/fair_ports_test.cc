@@ -76,9 +76,8 @@ TEST(FairPorts, AMessageOfAPipelineDoesNotWaitForGradients) {
 }
 
 TEST(FairPorts, MessagesOfOneSenderWaitForEachOther) {
-  const std::vector<Sending> sent = {{0, 1, Bytes(1000), 1, Time(0)},
-                                     {0, 2, Bytes(1000), 1, Time(0)},
-                                     {0, 3, Bytes(1000), 0, Time(0)}};
+  const std::vector<Sending> sent = {
+      {0, 1, Bytes(1000), 1, Time(0)}, {0, 2, Bytes(1000), 1, Time(0)}, {0, 3, Bytes(1000), 0, Time(0)}};
   // The first and the third share until both are through; the second is alone then.
   EXPECT_EQ(FairBench(star_of(4)).run(sent),
             (Times{nanoseconds(2200), nanoseconds(3200), nanoseconds(2200)}));
@@ -103,8 +102,7 @@ TEST(FairPorts, MessagesFillGapsWhereTheyComeIn) {
   const std::vector<Sending> sent = {{1, 0, Bytes(1000), 1, Time(0)},
                                      {2, 0, Bytes(100), 0, nanoseconds(400)},
                                      {3, 0, Bytes(100), 0, nanoseconds(700)}};
-  EXPECT_EQ(FairBench(star_of(4)).run(sent),
-            (Times{nanoseconds(1400), nanoseconds(700), nanoseconds(1000)}));
+  EXPECT_EQ(FairBench(star_of(4)).run(sent), (Times{nanoseconds(1400), nanoseconds(700), nanoseconds(1000)}));
 }
 
 TEST(FairPorts, TwoThatComeAtHalfRateFillALink) {
@@ -158,8 +156,8 @@ TEST(FairPorts, AreWhatEqualSharesGive) {
 }
 
 TEST(FairPorts, OrderWithinAMomentDoesNotMatter) {
-  const Sending gradient{0, 1, Bytes(3000), 1, nanoseconds(500)}, message{0, 2, Bytes(1000), 0, nanoseconds(500)},
-      other{0, 3, Bytes(2000), 2, nanoseconds(500)};
+  const Sending gradient{0, 1, Bytes(3000), 1, nanoseconds(500)},
+      message{0, 2, Bytes(1000), 0, nanoseconds(500)}, other{0, 3, Bytes(2000), 2, nanoseconds(500)};
   const Times found = FairBench(star_of(4)).run({gradient, message, other});
   EXPECT_EQ(found, (Times{nanoseconds(6700), nanoseconds(3700), nanoseconds(5700)}));
   EXPECT_EQ(FairBench(star_of(4)).run({other, message, gradient}), (Times{found[2], found[1], found[0]}));

@@ -44,8 +44,8 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
            .damage = play.study.what_if.damage,
            .packets = play.options.packets,
            .foreseen = {effort.all_messages, effort.all_bytes},
-           .shared_dimensions = shared_dimensions(play.graph, play.issued, play.study.machine, play.classes,
-                                                  play.planner),
+           .shared_dimensions =
+               shared_dimensions(play.graph, play.issued, play.study.machine, play.classes, play.planner),
            .link_classes = play.classes.links.stands_for.empty() ? nullptr : &play.classes.links})),
       context_{play.graph, play.classes, queue_, order_, *network_},
       groups_(play.graph, play.classes, play.planner),

@@ -1,6 +1,6 @@
 // Who sends: on a link, messages of one sender wait for each other, and those of several may share it
-// (Message::sender). The collectives of a family of groups are one, as of one communicator; messages of nodes,
-// those of custom collectives among them, are another.
+// (Message::sender). The collectives of a family of groups are one, as of one communicator; messages of
+// nodes, those of custom collectives among them, are another.
 #pragma once
 
 #include <cstdint>

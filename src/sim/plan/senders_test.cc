@@ -10,9 +10,8 @@ namespace {
 // Eight ranks, four of a node: tensor groups of two, data groups of two across nodes, stages of four.
 struct JobOfSenders {
   JobOfSenders() {
-    machine.dimensions = {
-        {"node", DimensionKind::switched, 4, gigabytes_per_second(10), nanoseconds(100)},
-        {"net", DimensionKind::switched, 2, gigabytes_per_second(1), nanoseconds(100)}};
+    machine.dimensions = {{"node", DimensionKind::switched, 4, gigabytes_per_second(10), nanoseconds(100)},
+                          {"net", DimensionKind::switched, 2, gigabytes_per_second(1), nanoseconds(100)}};
     graph.ranks = 8;
     graph.program_of.assign(8, 0);
     graph.names.add("node");
