@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <tuple>
 
 #include "base/slots.h"
+#include "network/fair_ports.h"
 #include "network/link_table.h"
 #include "network/topology.h"
 
@@ -71,27 +73,44 @@ class AnalyticalBase : public Network {
 // A message at the near end of a link that it is about to cross.
 struct Crossing {
   Link* link = nullptr;
+  Intake* intake = nullptr;          // of the link, if it has one
   const LinkSpeed* speed = nullptr;  // of it
   Time service;                      // bytes / bandwidth there
   Time head, tail;  // first and last byte at the near end; once it is crossed, at the far end
 };
 
-// A message with links still to cross.
+// A message with links still to cross, or behind a port.
 struct SharedFlight {
   Message message;
   Position at;  // beyond the link
   Crossing crossing;
   bool is_last = false;  // its link: the event is its last byte at the destination if the link is free for it
+  bool is_through = false;       // no link is left: the event is its last byte at the destination
+  bool at_port = false;          // that it shares with other senders' messages: without an event
+  std::uint32_t called_off = 0;  // events so far, of all flights of this number
+  // The link has a port (network/fair_ports.h), or kNoFairPort; the latest port, where it leads.
+  std::uint32_t port = 0;
+  const LinkSpeed* port_speed = nullptr;
+  Position beyond_port;
 };
 
-class Analytical final : public EventHandler, public AnalyticalBase, public RoundObserver {
+constexpr std::uint32_t kNoFairPort = UINT32_MAX;
+
+class Analytical final : public EventHandler,
+                         public AnalyticalBase,
+                         public RoundObserver,
+                         public FairPorts::Client {
  public:
-  Analytical(const NetworkSetup& setup, bool stores)
+  Analytical(const NetworkSetup& setup, bool stores, bool is_fair)
       : AnalyticalBase(setup),
         target_(queue_.add_handler(*this)),
         first_links_(topology_.ranks()),
-        stores_(stores) {
+        stores_(stores),
+        ports_(queue_, *this) {
     queue_.add_observer(*this);
+    for (std::uint32_t d = 0; d < topology_.dimensions() && is_fair; ++d)
+      has_ports_.push_back((setup.shared_dimensions >> d & 1) != 0 && !passes_others(topology_.dimension(d)));
+    has_ports_.resize(topology_.dimensions());
   }
 
   // Over a single link a message is an event of its receiver. Another is copied last: read right after it was
@@ -100,13 +119,25 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     ++messages_;
     const FirstLink& way =
         first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
-    if (way.beyond.hops_left == 0) {
+    if (way.port != kNoFairPort) {
+      const std::uint32_t slot = flights_.take();
+      SharedFlight& flight = flights_[slot];
+      flight.crossing.link = way.link;
+      flight.crossing.speed = way.speed;
+      flight.crossing.service = time_on(*way.speed, message);
+      flight.crossing.head = flight.crossing.tail = queue_.now();
+      flight.message = message;
+      flight.beyond_port = way.beyond;
+      flight.port = way.port;
+      enter_port(slot);
+    } else if (way.beyond.hops_left == 0) {
       Crossing crossing;
       begin(crossing, way, message);
       queue_.schedule(crossing.tail, message.target, message.argument);
     } else {
       const std::uint32_t slot = flights_.take();
       SharedFlight& flight = flights_[slot];
+      flight.is_through = false;
       begin(flight.crossing, way, message);
       Position at = way.beyond;
       wait_for_next(slot, message, at);
@@ -116,8 +147,37 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     return kEndOfTime;
   }
 
+  void departs(const FairPorts::Departure& departure) override {
+    SharedFlight& flight = flights_[departure.flight];
+    Crossing& crossing = flight.crossing;
+    const Time latency = flight.port_speed->latency;
+    crossing.tail = later(departure.end, latency);
+    crossing.head = stores_ ? crossing.tail : later(departure.begin, latency);
+    flight.at_port = false;
+    if (flight.beyond_port.hops_left == 0) {
+      flight.is_through = true;
+      schedule(crossing.tail, departure.flight);
+      return;
+    }
+    flight.at = flight.beyond_port;
+    wait_for_next(departure.flight, flight.message, flight.at);
+  }
+  void called_off(std::uint32_t slot) override {
+    SharedFlight& flight = flights_[slot];
+    ++flight.called_off;
+    flight.is_through = false;
+    flight.at_port = true;
+    flight.crossing.speed = flight.port_speed;
+    flight.crossing.service = time_on(*flight.port_speed, flight.message);
+  }
+
   void handle(std::uint64_t argument) override {
     const auto slot = static_cast<std::uint32_t>(argument);
+    if (flights_[slot].called_off != argument >> 32) return;
+    if (flights_[slot].is_through) {
+      deliver(slot);
+      return;
+    }
     Link& link = *flights_[slot].crossing.link;
     if (link.round != round_) {
       link.round = round_;
@@ -132,16 +192,31 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   bool add_state(StateDigest& state) const override {
     const Time now = queue_.now();
     Time floor = now;
-    flights_.for_each([&](const SharedFlight& flight) {
+    const auto described = [&](const SharedFlight& flight) {
       const Message& message = flight.message;
       const Digest told = labels_.describe(message.target, message.argument);
+      return digest_of(message.source, message.destination, message.bytes.value, message.dimension,
+                       std::bit_cast<std::uint32_t>(message.share), message.sender,
+                       labels_.label(message).parts[2], told.low, told.high);
+    };
+    flights_.for_each([&](const SharedFlight& flight) {
+      if (flight.at_port) return;
+      const Digest what = described(flight);
       floor = std::min(floor, flight.crossing.head);
-      state.add('f', message.source, message.destination, message.bytes.value, message.dimension,
-                std::bit_cast<std::uint32_t>(message.share), labels_.label(message).parts[2], told.low,
-                told.high, flight.is_last, flight.at.rank, flight.at.dimension, flight.at.hops_left,
-                flight.at.at_switch, flight.crossing.head.value - now.value,
-                flight.crossing.tail.value - now.value);
+      state.add('f', what.low, what.high, flight.is_last, flight.is_through, flight.at.rank,
+                flight.at.dimension, flight.at.hops_left, flight.at.at_switch,
+                flight.crossing.head.value - now.value, flight.crossing.tail.value - now.value);
     });
+    if (!ports_.empty()) {
+      const auto at_port = [&](std::uint32_t slot) {
+        const Position& beyond = flights_[slot].beyond_port;
+        const Digest what = described(flights_[slot]);
+        return digest_of(what.low, what.high, beyond.rank, beyond.dimension, beyond.hops_left);
+      };
+      ports_.add_state(state, at_port, [&](Time begun) { floor = std::min(floor, begun); });
+    }
+    for (std::size_t number = 0; number < intakes_.size(); ++number)
+      intakes_[number].add_state(state, number, floor, now);
     links_.add_state(state, floor, now);
     return true;
   }
@@ -152,20 +227,16 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     if (any_meet_) order_those_that_meet();
     for (const std::uint32_t slot : reaching_) {
       SharedFlight& flight = flights_[slot];
-      cross(flight.crossing, flight.message.bytes);
-      if (!flight.is_last) {
-        wait_for_next(slot, flight.message, flight.at);
+      if (flight.port != kNoFairPort) {
+        flight.beyond_port = flight.at;
+        enter_port(slot);
         continue;
       }
-      // The receiver may send, and the pool grow.
-      const Time arrival = flight.crossing.tail;
-      const std::uint32_t target = flight.message.target;
-      const std::uint64_t told = flight.message.argument;
-      flights_.release(slot);
-      if (arrival == queue_.now()) {
-        queue_.handler(target).handle(told);
+      cross(flight.crossing, flight.message);
+      if (flight.is_last) {
+        deliver(slot);
       } else {
-        queue_.schedule(arrival, target, told);
+        wait_for_next(slot, flight.message, flight.at);
       }
     }
     reaching_.clear();
@@ -177,22 +248,77 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   struct FirstLink {
     Link* link = nullptr;
     const LinkSpeed* speed = nullptr;
+    Intake* intake = nullptr;
+    std::uint32_t port = kNoFairPort;
     Position beyond;
   };
+
+  // The receiver may send, and the pool grow.
+  void deliver(std::uint32_t slot) {
+    const SharedFlight& flight = flights_[slot];
+    const Time arrival = flight.crossing.tail;
+    const std::uint32_t target = flight.message.target;
+    const std::uint64_t told = flight.message.argument;
+    flights_.release(slot);
+    if (arrival == queue_.now()) {
+      queue_.handler(target).handle(told);
+    } else {
+      queue_.schedule(arrival, target, told);
+    }
+  }
+
+  void schedule(Time time, std::uint32_t slot) {
+    queue_.schedule(time, target_, std::uint64_t{flights_[slot].called_off} << 32 | slot);
+  }
+
+  bool leads_in(const LinkId& id) const {
+    return topology_.dimension(id.dimension).kind == DimensionKind::switched && id.number % 2 == 1;
+  }
+  // kNoFairPort of links that lead to a rank or carry one sender's messages only.
+  std::uint32_t port_of(const LinkId& id, Link& link) {
+    if (!has_ports_[id.dimension] || leads_in(id)) [[likely]]
+      return kNoFairPort;
+    if (link.shared == 0) link.shared = ports_.open(link) + 1;
+    return link.shared - 1;
+  }
+  // Nothing of links that lead away from a rank or carry one sender's messages only.
+  Intake* intake_of(const LinkId& id, Link& link) {
+    if (!has_ports_[id.dimension] || !leads_in(id)) [[likely]]
+      return nullptr;
+    if (link.shared == 0) {
+      intakes_.emplace_back();
+      link.shared = static_cast<std::uint32_t>(intakes_.size());
+    }
+    return &intakes_[link.shared - 1];
+  }
+
+  void enter_port(std::uint32_t slot) {
+    SharedFlight& flight = flights_[slot];
+    Crossing& crossing = flight.crossing;
+    crossing.link->busy = later(crossing.link->busy, crossing.service);
+    crossing.link->bytes = saturating_add(crossing.link->bytes, flight.message.bytes);
+    flight.port_speed = crossing.speed;
+    flight.is_last = flight.is_through = false;
+    flight.at_port = true;
+    ports_.join(flight.port, {slot, flight.message.sender, crossing.head, crossing.tail, crossing.service});
+  }
 
   void find_first_link(const Message& message, FirstLink& found) {
     found.beyond = topology_.start(message);
     const LinkId id = topology_.advance(message, found.beyond);
     found.link = &links_.at(id);
     found.speed = &links_.speed(id, message);
+    found.port = port_of(id, *found.link);
+    found.intake = intake_of(id, *found.link);
   }
 
   void begin(Crossing& crossing, const FirstLink& way, const Message& message) {
     crossing.link = way.link;
+    crossing.intake = way.intake;
     crossing.speed = way.speed;
     crossing.service = time_on(*way.speed, message);
     crossing.head = crossing.tail = queue_.now();
-    cross(crossing, message.bytes);
+    cross(crossing, message);
   }
 
   // Those alone at their link commute with all others.
@@ -212,14 +338,21 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   }
 
   // Reserves the link, at the earliest from the moment the first byte is there.
-  void cross(Crossing& crossing, Bytes bytes) {
+  void cross(Crossing& crossing, const Message& message) {
     Link& link = *crossing.link;
     const Time latency = crossing.speed->latency;
-    const Time begin = std::max(crossing.head, link.free);
-    const Time end = std::max(later(begin, crossing.service), crossing.tail);
-    link.free = end;
+    Time begin = std::max(crossing.head, link.free);
+    Time end = std::max(later(begin, crossing.service), crossing.tail);
+    if (crossing.intake != nullptr) [[unlikely]] {
+      const Intake::Served served =
+          crossing.intake->book(message.sender, crossing.head, crossing.tail, crossing.service);
+      begin = served.begin;
+      end = served.end;
+    } else {
+      link.free = end;
+    }
     link.busy = later(link.busy, crossing.service);
-    link.bytes = saturating_add(link.bytes, bytes);
+    link.bytes = saturating_add(link.bytes, message.bytes);
     crossing.tail = later(end, latency);
     crossing.head = stores_ ? crossing.tail : later(begin, latency);
   }
@@ -235,11 +368,13 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     crossing.link = &links_.at(id);
     if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message);
     crossing.speed = &speed;
-    flight.is_last = at.hops_left == 0;
+    crossing.intake = intake_of(id, *crossing.link);
+    flight.port = port_of(id, *crossing.link);
+    flight.is_last = at.hops_left == 0 && flight.port == kNoFairPort;
     Time time = crossing.tail;
     if (flight.is_last)
       time = later(std::max(later(crossing.head, crossing.service), crossing.tail), speed.latency);
-    queue_.schedule(time, target_, slot);
+    schedule(time, slot);
   }
 
   std::uint32_t target_;
@@ -249,6 +384,9 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
   std::uint32_t round_ = 1;
   bool any_meet_ = false;
+  FairPorts ports_;
+  std::vector<char> has_ports_;  // per dimension
+  std::deque<Intake> intakes_;
 };
 
 // The receiver's own event is all that a message takes.
@@ -282,7 +420,8 @@ class AnalyticalUnshared final : public AnalyticalBase {
 }  // namespace
 
 std::unique_ptr<Network> make_analytical(const NetworkSetup& setup, const ParameterValues& values) {
-  return std::make_unique<Analytical>(setup, values.choice("switching") == "store-and-forward");
+  return std::make_unique<Analytical>(setup, values.choice("switching") == "store-and-forward",
+                                      values.choice("sharing") == "fair");
 }
 
 std::unique_ptr<Network> make_analytical_unshared(const NetworkSetup& setup, const ParameterValues&) {

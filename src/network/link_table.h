@@ -21,6 +21,7 @@ struct Link {
   Bytes bytes;
   std::uint32_t round = 0;  // the last in which a message reached it, and how many did
   std::uint32_t meeting = 0;
+  std::uint32_t shared = 0;  // its number, from 1, among those of its kind that several senders share
 };
 
 struct LinkSpeed {

@@ -21,6 +21,10 @@ constexpr std::array kAnalyticalParameters = {
                   "how a message passes a node between two links: as its first byte arrives, or once it is "
                   "there as a whole (as ASTRA-sim's congestion-aware backend)",
                   "cut-through|store-and-forward"},
+    ParameterInfo{"sharing", ParameterType::choice, "fair",
+                  "how collectives of different groups and messages of pipelines share the links by which "
+                  "they leave a rank: each gets an equal part, or the first to come is served first",
+                  "fair|first-come"},
 };
 
 constexpr std::array kFlowParameters = {
@@ -79,8 +83,9 @@ constexpr std::array kFlitParameters = {
 
 constexpr std::array kNetworks = {
     NetworkInfo{"analytical",
-                "latency per hop and size/bandwidth once; links serve messages first come, first served, cut "
-                "through from hop to hop",
+                "latency per hop and size/bandwidth once, cut through from hop to hop; collectives of "
+                "different groups and messages of pipelines share links in equal parts, those of one are "
+                "served first come, first served",
                 kAnalyticalParameters,
                 {.independent_delays = false, .meets_on_links_only = true, .knows_dimensions = true},
                 make_analytical},

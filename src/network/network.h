@@ -44,6 +44,7 @@ struct Message {
   std::uint32_t copies = 1;    // links carry it so many times: it stands for those of other ranks
   std::uint64_t argument = 0;  // what the handler is told
   Leg leg = Leg::whole;        // in its dimension, a Switch
+  std::uint16_t sender = 0;    // of a rank's: its messages wait for each other, and share links with others'
   // In a dimension whose members cables join: what the message gets of `Dimension::bandwidth`, as that of a
   // ring that takes several ways at once; 0: what joins its ends.
   float share = 0;
@@ -112,6 +113,8 @@ struct NetworkSetup {
   std::optional<PacketSettings> packets = {};
   // Networks refuse what nobody would wait for.
   Foreseen foreseen = {};
+  // Bit d: links of dimension d carry messages of several senders (Message::sender).
+  std::uint32_t shared_dimensions = 0;
   // As `stands_for`, of links, for networks that have MessageLinks; must outlive the network.
   const LinkClasses* link_classes = nullptr;
 };

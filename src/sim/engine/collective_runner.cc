@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/plan/senders.h"
+
 namespace armilla {
 namespace {
 
@@ -224,6 +226,7 @@ void CollectiveRunner::enter_step(Part& part) {
 
 void CollectiveRunner::send_within_window(Part& part) {
   const Step& step = part.schedule->steps[part.step];
+  const std::uint16_t sender = sender_of_family(instances_[run_of(part).instance].family);
   while (part.next_send < step.end_send && (step.window == 0 || part.in_flight < step.window)) {
     const std::uint32_t number = part.next_send++;
     const Transfer& transfer = part.schedule->sends[number];
@@ -235,7 +238,7 @@ void CollectiveRunner::send_within_window(Part& part) {
       argument = event(RunnerEvent::windowed, 0, windowed_.add({id_of(part), part.last_part, place}));
     }
     context_.network.send({part.real, part.last_to, transfer.bytes, part.planned->dimension, number, target_,
-                           1, argument, step.leg, part.planned->share, part.tree});
+                           1, argument, step.leg, sender, part.planned->share, part.tree});
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/plan/senders.h"
+
 namespace armilla {
 namespace {
 
@@ -42,6 +44,8 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
            .damage = play.study.what_if.damage,
            .packets = play.options.packets,
            .foreseen = {effort.all_messages, effort.all_bytes},
+           .shared_dimensions =
+               shared_dimensions(play.graph, play.issued, play.study.machine, play.classes, play.planner),
            .link_classes = play.classes.links.stands_for.empty() ? nullptr : &play.classes.links})),
       context_{play.graph, play.classes, queue_, order_, *network_},
       groups_(play.graph, play.classes, play.planner),

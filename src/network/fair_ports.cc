@@ -1,0 +1,188 @@
+#include "network/fair_ports.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+
+namespace armilla {
+namespace {
+
+std::int64_t rounded_up(WideProduct parts, std::int64_t of) {
+  const WideProduct whole = (parts + of - 1) / of;
+  return static_cast<std::int64_t>(std::min<WideProduct>(whole, kEndOfTime.value));
+}
+
+}  // namespace
+
+std::uint32_t FairPorts::open(Link& link) {
+  ports_.emplace_back().link = &link;
+  return static_cast<std::uint32_t>(ports_.size() - 1);
+}
+
+void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
+  Port& port = ports_[number];
+  const Time now = queue_.now();
+  if (!port.senders.empty()) advance(port);
+  if (port.senders.empty()) {
+    while (port.first < port.booked.size() && port.booked[port.first].departure.end <= now) ++port.first;
+    const bool none_left = port.first == port.booked.size();
+    if (none_left || port.sender == arrival.sender) {
+      if (2 * port.first >= port.booked.size()) {
+        port.booked.erase(port.booked.begin(), port.booked.begin() + static_cast<std::ptrdiff_t>(port.first));
+        port.first = 0;
+      }
+      port.sender = arrival.sender;
+      book(port, arrival.flight, arrival.head, arrival.tail, arrival.service);
+      return;
+    }
+    begin_sharing(port);
+  }
+  const auto known = std::ranges::find(port.senders, arrival.sender, &Sender::name);
+  Sender& sender =
+      known != port.senders.end() ? *known : port.senders.emplace_back(Sender{arrival.sender, {}});
+  sender.waiting.push_back({arrival.flight, sender.waiting.empty() ? now : kEndOfTime,
+                            static_cast<WideProduct>(arrival.service.value) * kParts});
+  wait(number);
+}
+
+void FairPorts::handle(std::uint64_t argument) {
+  const auto number = static_cast<std::uint32_t>(argument);
+  Port& port = ports_[number];
+  if (port.stamp != argument >> 32) return;
+  advance(port);
+  if (!port.senders.empty()) wait(number);
+}
+
+// At the earliest from the moment the first byte is there.
+void FairPorts::book(Port& port, std::uint32_t flight, Time head, Time tail, Time service) {
+  const Time begin = std::max(head, port.link->free);
+  const Time end = std::max(later(begin, service), tail);
+  port.link->free = end;
+  port.booked.push_back({{flight, begin, end}, service});
+  client_.departs({flight, begin, end});
+}
+
+void FairPorts::begin_sharing(Port& port) {
+  const Time now = queue_.now();
+  port.since = now;
+  Sender& sender = port.senders.emplace_back(Sender{port.sender, {}});
+  for (const Booked& booked : std::span(port.booked).subspan(port.first)) {
+    const auto& [flight, begin, end] = booked.departure;
+    const Time left = std::min(booked.service, end - now);
+    sender.waiting.push_back({flight, begin < now || sender.waiting.empty() ? begin : kEndOfTime,
+                              static_cast<WideProduct>(left.value) * kParts});
+    client_.called_off(flight);
+  }
+  port.booked.clear();
+  port.first = 0;
+}
+
+// What would take less than a picosecond more is through.
+void FairPorts::advance(Port& port) {
+  const Time now = queue_.now();
+  const auto senders = static_cast<std::int64_t>(port.senders.size());
+  const WideProduct served = static_cast<WideProduct>((now - port.since).value) * kParts / senders;
+  port.since = now;
+  for (Sender& sender : port.senders) {
+    Waiting& first = sender.waiting.front();
+    first.left -= std::min(first.left, served);
+    while (!sender.waiting.empty() && sender.waiting.front().left * senders < kParts) {
+      const Waiting through = sender.waiting.front();
+      sender.waiting.pop_front();
+      if (!sender.waiting.empty()) sender.waiting.front().begin = now;
+      client_.departs({through.flight, through.begin, now});
+    }
+  }
+  std::erase_if(port.senders, [](const Sender& sender) { return sender.waiting.empty(); });
+  if (port.senders.size() < 2) end_sharing(port);
+}
+
+// What is left is one sender's.
+void FairPorts::end_sharing(Port& port) {
+  ++port.stamp;
+  Time free = queue_.now();
+  for (const Sender& sender : port.senders) {
+    port.sender = sender.name;
+    for (const Waiting& waiting : sender.waiting) {
+      const Time begin = std::min(waiting.begin, free);
+      const Time left(rounded_up(waiting.left, kParts));
+      free = later(free, left);
+      port.booked.push_back({{waiting.flight, begin, free}, left});
+      client_.departs({waiting.flight, begin, free});
+    }
+  }
+  port.link->free = free;
+  port.senders.clear();
+}
+
+void FairPorts::wait(std::uint32_t number) {
+  Port& port = ports_[number];
+  const auto senders = static_cast<std::int64_t>(port.senders.size());
+  WideProduct least = port.senders.front().waiting.front().left;
+  for (const Sender& sender : port.senders) least = std::min(least, sender.waiting.front().left);
+  const Time next = later(queue_.now(), Time(rounded_up(least * senders, kParts)));
+  queue_.schedule(next, target_, std::uint64_t{++port.stamp} << 32 | number);
+}
+
+Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time service) {
+  auto own = std::ranges::find(free_, sender, &std::pair<std::uint16_t, Time>::first);
+  if (own == free_.end()) own = free_.insert(free_.end(), {sender, Time(0)});
+  const Time begin = std::max(head, own->second);
+  if (busy_.empty() || busy_.back().end <= begin) {
+    const Time end = own->second = std::max(later(begin, service), tail);
+    if (service == Time(0)) return {begin, end};
+    if (!busy_.empty() && busy_.back().end == end - service) {
+      busy_.back().end = end;
+    } else {
+      busy_.push_back({end - service, end});
+      if (busy_.size() > kMostIntervals) busy_.pop_front();
+    }
+    return {begin, end};
+  }
+  auto next = busy_.end();
+  while (next != busy_.begin() && std::prev(next)->end > begin) --next;
+  Time end = begin, left = service;
+  for (; next != busy_.end() && left > Time(0); ++next) {
+    if (next->begin > end) {
+      const Time gap = next->begin - end;
+      if (gap >= left) break;
+      left -= gap;
+    }
+    end = std::max(end, next->end);
+  }
+  end = std::max(later(end, left), tail);
+  own->second = end;
+  if (service > Time(0)) occupy(begin, end, service);
+  return {begin, end};
+}
+
+// The latest gaps, for the earlier ones may be filled by others: what lies between is one interval then.
+void Intake::occupy(Time begin, Time end, Time service) {
+  auto behind = busy_.end();
+  while (behind != busy_.begin() && std::prev(behind)->begin > end) --behind;
+  Interval solid{end, end};
+  auto first = behind;
+  for (Time left = service;;) {
+    while (first != busy_.begin() && std::prev(first)->end >= solid.begin) {
+      --first;
+      solid = {std::min(solid.begin, first->begin), std::max(solid.end, first->end)};
+    }
+    if (left == Time(0) || solid.begin <= begin) break;
+    const Time gap = solid.begin - (first == busy_.begin() ? begin : std::max(std::prev(first)->end, begin));
+    const Time taken = std::min(left, gap);
+    solid.begin -= taken;
+    left -= taken;
+  }
+  busy_.insert(busy_.erase(first, behind), solid);
+  if (busy_.size() > kMostIntervals) busy_.pop_front();
+}
+
+void Intake::add_state(StateDigest& state, std::uint64_t number, Time floor, Time now) const {
+  for (const auto& [sender, free] : free_) {
+    if (free > floor) state.add('i', number, sender, (free - now).value);
+  }
+  for (auto interval = busy_.rbegin(); interval != busy_.rend() && interval->end > floor; ++interval)
+    state.add('b', number, (std::max(interval->begin, floor) - now).value, (interval->end - now).value);
+}
+
+}  // namespace armilla

@@ -1,0 +1,27 @@
+// Who sends: on a link, messages of one sender wait for each other, and those of several may share it
+// (Message::sender). The collectives of a family of groups are one, as of one communicator; messages of
+// nodes, those of custom collectives among them, are another.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "ir/graph.h"
+#include "ir/issued.h"
+#include "ir/machine.h"
+#include "sim/collective_plan.h"
+#include "sim/fold/rank_classes.h"
+
+namespace armilla {
+
+inline constexpr std::uint16_t kNodesSend = 0;
+inline std::uint16_t sender_of_family(std::uint32_t family) {
+  return static_cast<std::uint16_t>(1 + family % UINT16_MAX);
+}
+
+// Bit d: several senders use the machine's dimension d, whether at one time or not. Dimensions beyond the
+// 32nd are not looked at. O(issued items + simulated ranks x families).
+std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                                const RankClasses& classes, CollectivePlanner& planner);
+
+}  // namespace armilla
