@@ -131,6 +131,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   }
   // Else the loop would have compared nothing.
   EXPECT_GT(compared, 100 / kCaseStep);
+  EXPECT_GT(in_slots, 40 / kCaseStep);
   EXPECT_GT(exchanging, 15 / kCaseStep);
   EXPECT_GT(on_a_host, 4 / kCaseStep);
   EXPECT_GT(offloaded, 4 / kCaseStep);
@@ -138,7 +139,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
 
 // Neither a run that is no longer than asked for is given up, nor is one that ends changed by being watched.
 TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
-  std::int64_t compared = 0, given_up = 0, given_up_late = 0, overlapping = 0, unlike = 0, in_slots = 0,
+  std::int64_t compared = 0, given_up = 0, given_up_late = 0, overlapping = 0, unlike = 0,
                given_up_in_slots = 0;
   for (unsigned seed = 1000; seed < 1400; seed += kCaseStep) {
     std::mt19937 random(seed);
