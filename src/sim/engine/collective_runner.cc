@@ -164,7 +164,9 @@ void CollectiveRunner::locate(Part& part) const {
 void CollectiveRunner::fill_slots(std::int32_t rank) {
   while (refill_) {
     refill_ = false;
-    for (std::size_t i = 0; i < scheduler_.queues(rank); ++i) fill_slots(rank, scheduler_.queue(rank, i));
+    for (std::size_t i = 0; i < scheduler_.queues(rank); ++i) {
+      if (scheduler_.has_next(rank, i)) fill_slots(rank, scheduler_.queue(rank, i));
+    }
   }
 }
 
