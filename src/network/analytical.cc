@@ -98,9 +98,9 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   // written, in other pieces, it would stall the processor.
   Time send(const Message& message) override {
     ++messages_;
-    const FirstLink& way =
-        first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
-    if (way.beyond.hops_left == 0) {
+    const FirstLinks& way =
+        first_links_.of(message, [&](FirstLinks& found) { find_first_links(message, found); });
+    if (way.next == nullptr) {
       Crossing crossing;
       begin(crossing, way, message);
       queue_.schedule(crossing.tail, message.target, message.argument);
@@ -108,9 +108,9 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
       const std::uint32_t slot = flights_.take();
       SharedFlight& flight = flights_[slot];
       begin(flight.crossing, way, message);
-      Position at = way.beyond;
-      wait_for_next(slot, message, at);
-      flight.at = at;
+      flight.is_last = way.beyond.hops_left == 0;
+      wait_for(slot, message, *way.next, *way.next_speed);
+      flight.at = way.beyond;
       flight.message = message;
     }
     return kEndOfTime;
@@ -174,20 +174,28 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   }
 
  private:
-  struct FirstLink {
+  // Of a message's way, and where it is beyond them.
+  struct FirstLinks {
     Link* link = nullptr;
     const LinkSpeed* speed = nullptr;
+    Link* next = nullptr;  // none on a way of one link
+    const LinkSpeed* next_speed = nullptr;
     Position beyond;
   };
 
-  void find_first_link(const Message& message, FirstLink& found) {
+  void find_first_links(const Message& message, FirstLinks& found) {
     found.beyond = topology_.start(message);
     const LinkId id = topology_.advance(message, found.beyond);
     found.link = &links_.at(id);
     found.speed = &links_.speed(id, message);
+    found.next = nullptr;
+    if (found.beyond.hops_left == 0) return;
+    const LinkId next = topology_.advance(message, found.beyond);
+    found.next = &links_.at(next);
+    found.next_speed = &links_.speed(next, message);
   }
 
-  void begin(Crossing& crossing, const FirstLink& way, const Message& message) {
+  void begin(Crossing& crossing, const FirstLinks& way, const Message& message) {
     crossing.link = way.link;
     crossing.speed = way.speed;
     crossing.service = time_on(*way.speed, message);
@@ -224,18 +232,21 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     crossing.head = stores_ ? crossing.tail : later(begin, latency);
   }
 
+  void wait_for_next(std::uint32_t slot, const Message& message, Position& at) {
+    const LinkId id = topology_.advance(message, at);
+    flights_[slot].is_last = at.hops_left == 0;
+    wait_for(slot, message, links_.at(id), links_.speed(id, message));
+  }
+
   // A last hop needs no event of its own when the link turns out to be free: it is reserved at the moment of
   // arrival. All messages of a link come through here with the same latency, so that they are served in the
   // order in which they reached it.
-  void wait_for_next(std::uint32_t slot, const Message& message, Position& at) {
+  void wait_for(std::uint32_t slot, const Message& message, Link& link, const LinkSpeed& speed) {
     SharedFlight& flight = flights_[slot];
     Crossing& crossing = flight.crossing;
-    const LinkId id = topology_.advance(message, at);
-    const LinkSpeed& speed = links_.speed(id, message);
-    crossing.link = &links_.at(id);
+    crossing.link = &link;
     if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message);
     crossing.speed = &speed;
-    flight.is_last = at.hops_left == 0;
     Time time = crossing.tail;
     if (flight.is_last)
       time = later(std::max(later(crossing.head, crossing.service), crossing.tail), speed.latency);
@@ -244,7 +255,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
 
   std::uint32_t target_;
   Slots<SharedFlight> flights_;  // addressed by event arguments
-  LatestWays<FirstLink> first_links_;
+  LatestWays<FirstLinks> first_links_;
   bool stores_;                          // whole messages, at every node between
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
   std::uint32_t round_ = 1;
