@@ -104,7 +104,7 @@ class Analytical final : public EventHandler,
   Analytical(const NetworkSetup& setup, bool stores, bool is_fair)
       : AnalyticalBase(setup),
         target_(queue_.add_handler(*this)),
-        first_links_(topology_.ranks()),
+        first_hops_(topology_.ranks()),
         stores_(stores),
         ports_(queue_, *this) {
     queue_.add_observer(*this);
@@ -117,31 +117,30 @@ class Analytical final : public EventHandler,
   // written, in other pieces, it would stall the processor.
   Time send(const Message& message) override {
     ++messages_;
-    const FirstLink& way =
-        first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
-    if (way.port != kNoFairPort) {
+    const FirstHops& way =
+        first_hops_.of(message, [&](FirstHops& found) { find_first_hops(message, found); });
+    if (way.first.port != kNoFairPort) {
       const std::uint32_t slot = flights_.take();
       SharedFlight& flight = flights_[slot];
-      flight.crossing.link = way.link;
-      flight.crossing.speed = way.speed;
-      flight.crossing.service = time_on(*way.speed, message);
+      flight.crossing.link = way.first.link;
+      flight.crossing.speed = way.first.speed;
+      flight.crossing.service = time_on(*way.first.speed, message);
       flight.crossing.head = flight.crossing.tail = queue_.now();
       flight.message = message;
-      flight.beyond_port = way.beyond;
-      flight.port = way.port;
+      flight.beyond_port = way.beyond_first;
+      flight.port = way.first.port;
       enter_port(slot);
-    } else if (way.beyond.hops_left == 0) {
+    } else if (way.second.link == nullptr) {
       Crossing crossing;
-      begin(crossing, way, message);
+      begin(crossing, way.first, message);
       queue_.schedule(crossing.tail, message.target, message.argument);
     } else {
       const std::uint32_t slot = flights_.take();
       SharedFlight& flight = flights_[slot];
       flight.is_through = false;
-      begin(flight.crossing, way, message);
-      Position at = way.beyond;
-      wait_for_next(slot, message, at);
-      flight.at = at;
+      begin(flight.crossing, way.first, message);
+      wait_for(slot, message, way.second, way.beyond.hops_left == 0);
+      flight.at = way.beyond;
       flight.message = message;
     }
     return kEndOfTime;
@@ -245,12 +244,16 @@ class Analytical final : public EventHandler,
   }
 
  private:
-  struct FirstLink {
+  // Over a link of a message's way.
+  struct Hop {
     Link* link = nullptr;
     const LinkSpeed* speed = nullptr;
     Intake* intake = nullptr;
     std::uint32_t port = kNoFairPort;
-    Position beyond;
+  };
+  struct FirstHops {
+    Hop first, second;  // the second without a link on a way of one
+    Position beyond_first, beyond;
   };
 
   // The receiver may send, and the pool grow.
@@ -303,20 +306,25 @@ class Analytical final : public EventHandler,
     ports_.join(flight.port, {slot, flight.message.sender, crossing.head, crossing.tail, crossing.service});
   }
 
-  void find_first_link(const Message& message, FirstLink& found) {
-    found.beyond = topology_.start(message);
-    const LinkId id = topology_.advance(message, found.beyond);
-    found.link = &links_.at(id);
-    found.speed = &links_.speed(id, message);
-    found.port = port_of(id, *found.link);
-    found.intake = intake_of(id, *found.link);
+  Hop hop_on(const Message& message, Position& at) {
+    const LinkId id = topology_.advance(message, at);
+    Link& link = links_.at(id);
+    return {&link, &links_.speed(id, message), intake_of(id, link), port_of(id, link)};
   }
 
-  void begin(Crossing& crossing, const FirstLink& way, const Message& message) {
-    crossing.link = way.link;
-    crossing.intake = way.intake;
-    crossing.speed = way.speed;
-    crossing.service = time_on(*way.speed, message);
+  void find_first_hops(const Message& message, FirstHops& found) {
+    found.beyond_first = topology_.start(message);
+    found.first = hop_on(message, found.beyond_first);
+    found.second = {};
+    found.beyond = found.beyond_first;
+    if (found.beyond.hops_left > 0) found.second = hop_on(message, found.beyond);
+  }
+
+  void begin(Crossing& crossing, const Hop& hop, const Message& message) {
+    crossing.link = hop.link;
+    crossing.intake = hop.intake;
+    crossing.speed = hop.speed;
+    crossing.service = time_on(*hop.speed, message);
     crossing.head = crossing.tail = queue_.now();
     cross(crossing, message);
   }
@@ -357,20 +365,24 @@ class Analytical final : public EventHandler,
     crossing.head = stores_ ? crossing.tail : later(begin, latency);
   }
 
+  void wait_for_next(std::uint32_t slot, const Message& message, Position& at) {
+    const Hop hop = hop_on(message, at);
+    wait_for(slot, message, hop, at.hops_left == 0);
+  }
+
   // A last hop needs no event of its own when the link turns out to be free: it is reserved at the moment of
   // arrival. All messages of a link come through here with the same latency, so that they are served in the
   // order in which they reached it.
-  void wait_for_next(std::uint32_t slot, const Message& message, Position& at) {
+  void wait_for(std::uint32_t slot, const Message& message, const Hop& hop, bool is_last) {
     SharedFlight& flight = flights_[slot];
     Crossing& crossing = flight.crossing;
-    const LinkId id = topology_.advance(message, at);
-    const LinkSpeed& speed = links_.speed(id, message);
-    crossing.link = &links_.at(id);
+    const LinkSpeed& speed = *hop.speed;
+    crossing.link = hop.link;
     if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message);
     crossing.speed = &speed;
-    crossing.intake = intake_of(id, *crossing.link);
-    flight.port = port_of(id, *crossing.link);
-    flight.is_last = at.hops_left == 0 && flight.port == kNoFairPort;
+    crossing.intake = hop.intake;
+    flight.port = hop.port;
+    flight.is_last = is_last && hop.port == kNoFairPort;
     Time time = crossing.tail;
     if (flight.is_last)
       time = later(std::max(later(crossing.head, crossing.service), crossing.tail), speed.latency);
@@ -379,7 +391,7 @@ class Analytical final : public EventHandler,
 
   std::uint32_t target_;
   Slots<SharedFlight> flights_;  // addressed by event arguments
-  LatestWays<FirstLink> first_links_;
+  LatestWays<FirstHops> first_hops_;
   bool stores_;                          // whole messages, at every node between
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
   std::uint32_t round_ = 1;

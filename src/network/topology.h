@@ -48,8 +48,8 @@ struct Position {
   bool at_switch = false;
 };
 
-// What was found out about the way of a source's latest message: most messages take the way of the one
-// before, and need not ask again.
+// What was found out about the ways of a source's latest messages: most messages take the way of one of
+// these, and need not ask again.
 template <class Found>
 class LatestWays {
  public:
@@ -59,7 +59,7 @@ class LatestWays {
   // `find(found)` finds out about a message with other ends, dimension, leg or share than the one before.
   template <class Find>
   const Found& of(const Message& message, const Find& find) {
-    Way& way = ways_[static_cast<std::size_t>(message.source) & (ways_.size() - 1)];
+    Way& way = ways_[place(message) & (ways_.size() - 1)];
     if (way.source == message.source && way.destination == message.destination &&
         way.dimension == message.dimension && way.leg == message.leg && way.share == message.share) [[likely]]
       return way.found;
@@ -75,6 +75,14 @@ class LatestWays {
  private:
   static constexpr std::size_t kMost = 4096;
 
+  // Equal distances keep sources apart; those that a source sends over are spread.
+  static std::size_t place(const Message& message) {
+    constexpr std::uint32_t kSpread = 0x9e3779b1;
+    const auto source = static_cast<std::uint32_t>(message.source);
+    const std::uint32_t distance = static_cast<std::uint32_t>(message.destination) - source;
+    return source + (distance * kSpread >> 20);
+  }
+
   struct Way {
     std::int32_t source = -1, destination = -1;
     std::uint32_t dimension = 0;
@@ -82,7 +90,7 @@ class LatestWays {
     float share = 0;
     Found found = {};
   };
-  std::vector<Way> ways_;  // by the last bits of the source
+  std::vector<Way> ways_;  // by the last bits of their places
 };
 
 class Topology {

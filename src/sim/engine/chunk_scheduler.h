@@ -36,6 +36,11 @@ class ChunkScheduler {
   std::uint32_t queue(std::int32_t rank, std::size_t index) const {
     return ranks_[static_cast<std::size_t>(rank)][index].name;
   }
+  // Whether `next` takes one out of that queue.
+  bool has_next(std::int32_t rank, std::size_t index) const {
+    const Queue& queue = ranks_[static_cast<std::size_t>(rank)][index];
+    return !queue.waiting.empty() && queue.active < active_limit_;
+  }
   void add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk);
   // Takes the first waiting chunk out, if the queue has a slot for it. The caller starts it, or says `drop`
   // if it is stale.

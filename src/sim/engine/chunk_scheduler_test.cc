@@ -53,9 +53,12 @@ TEST(ChunkScheduler, AChunkStartedBeyondTheLimitDelaysTheNext) {
   scheduler.start_beyond_limit(0, 0);
   scheduler.add(0, 0, chunk(1, 1));
   scheduler.finished(0, 0);
+  EXPECT_FALSE(scheduler.has_next(0, 0));
   EXPECT_FALSE(scheduler.next(0, 0).has_value());
   scheduler.finished(0, 0);
+  EXPECT_TRUE(scheduler.has_next(0, 0));
   EXPECT_TRUE(scheduler.next(0, 0).has_value());
+  EXPECT_FALSE(scheduler.has_next(0, 0));
 }
 
 }  // namespace

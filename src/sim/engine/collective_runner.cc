@@ -183,7 +183,9 @@ std::uint32_t CollectiveRunner::tree_of(const PlannedPhase& phase, const GroupLa
 void CollectiveRunner::fill_slots(std::int32_t rank) {
   while (refill_) {
     refill_ = false;
-    for (std::size_t i = 0; i < scheduler_.queues(rank); ++i) fill_slots(rank, scheduler_.queue(rank, i));
+    for (std::size_t i = 0; i < scheduler_.queues(rank); ++i) {
+      if (scheduler_.has_next(rank, i)) fill_slots(rank, scheduler_.queue(rank, i));
+    }
   }
 }
 

@@ -73,6 +73,7 @@ class Finder {
     for (const SlowLinks& slow : what_if.links) uneven_ |= bit(slow.dimension);
     shared_ = uneven_;
     is_unfit_.assign(graph_.families.size(), false);
+    passes_others_.assign(graph_.families.size(), false);
     mark_crossed_by_messages();
     for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) mark_collectives(rank);
     std::vector<std::vector<bool>> lone;
@@ -86,6 +87,7 @@ class Finder {
   // As `find`, where none is always lone.
   std::vector<std::vector<bool>> none() {
     is_unfit_.assign(graph_.families.size(), false);
+    passes_others_.assign(graph_.families.size(), false);
     std::vector<std::vector<bool>> lone;
     for (const FoldedFamily& family : classes_.families) lone.emplace_back(family.groups.size(), false);
     return lone;
@@ -110,6 +112,14 @@ class Finder {
     }
     if (!any) in_turn.clear();
     return in_turn;
+  }
+
+  // By family, whether its messages pass ranks of other groups.
+  std::vector<bool> passes_others() const {
+    std::vector<bool> passes;
+    for (const std::uint32_t same : same_as_)
+      passes.push_back(!passes_others_.empty() && passes_others_[same]);
+    return passes;
   }
 
  private:
@@ -179,9 +189,9 @@ class Finder {
       for (std::uint32_t d = 0; d < machine_.dimensions.size() && layout.is_grid(); ++d) {
         const Dimension& dimension = machine_.dimensions[d];
         const bool whole = static_cast<std::int64_t>(layout.coordinates[d].size()) == dimension.size;
-        if ((dimensions & bit(d)) == 0 || !passes_others(dimension) || whole) continue;
+        if ((dimensions & bit(d)) == 0 || !armilla::passes_others(dimension) || whole) continue;
         shared_ |= bit(d);
-        is_unfit_[same_as_[family]] = true;
+        passes_others_[same_as_[family]] = true;
       }
     }
     used_.push_back(std::move(families));
@@ -255,6 +265,7 @@ class Finder {
   Dimensions uneven_ = 0;               // of these, those whose links differ in speed
   std::vector<bool>
       is_unfit_;  // per first family of equal groups: calls that are never alone, or not known to be
+  std::vector<bool> passes_others_;  // likewise: messages that pass ranks of other groups on a Ring
   std::vector<std::map<std::uint32_t, Dimensions>> used_;                     // by simulated rank and family
   std::map<std::pair<std::uint32_t, std::uint32_t>, Dimensions> dimensions_;  // by call and shape
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> chains_;            // by program and family
@@ -268,6 +279,7 @@ LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const
   Finder finder(graph, issued, machine, classes, planner, at_once);
   lone_ = finder.find(what_if);
   if (at_once == AtOnce::none) in_turn_ = finder.find_sometimes(lone_);
+  passes_others_ = finder.passes_others();
 }
 
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
@@ -275,6 +287,7 @@ LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const
   Finder finder(graph, issued, machine, classes, planner);
   lone_ = finder.none();
   in_turn_ = finder.find_sometimes(lone_);
+  passes_others_ = finder.passes_others();
 }
 
 }  // namespace armilla

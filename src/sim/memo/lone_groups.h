@@ -11,8 +11,9 @@
 //   - in the member's program, each of the group's calls depends on the one before;
 // and all members share one program, so that nothing but their places tells them apart.
 // Groups may be *sometimes* lone that others meet there: of a family of groups whose calls all go by
-// dimensions, without links of their own speed, on Rings that they span whole, within one program. Whether
-// one of their collectives is alone shows during the run (sim/memo/link_uses.h).
+// dimensions, without links of their own speed, within one program. Whether one of their collectives is alone
+// shows during the run (sim/memo/link_uses.h). On a Ring that they do not span whole their messages pass
+// others, so that what holds for one such group need not hold for the next.
 // On a network that has links of its own (network/message_links.h) all are sometimes lone that are of one
 // program, as their messages use the same links whenever they are sent.
 // Cost: O(nodes + dependences) per program and family that may be lone, O(simulated ranks x calls).
@@ -59,10 +60,13 @@ class LoneGroups {
   bool any_sometimes() const { return !in_turn_.empty(); }
   // Of these, whether each call of the group depends on the one before.
   bool is_in_turn(std::uint32_t family, std::uint32_t group) const { return in_turn_[family][group]; }
+  // Whether messages of the family's groups pass ranks of other groups.
+  bool passes_others(std::uint32_t family) const { return passes_others_[family]; }
 
  private:
   std::vector<std::vector<bool>> lone_;
   std::vector<std::vector<bool>> in_turn_;  // empty: none of the groups is sometimes lone
+  std::vector<bool> passes_others_;         // by family
 };
 
 }  // namespace armilla

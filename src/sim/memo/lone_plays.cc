@@ -54,7 +54,8 @@ LonePlays::LonePlays(const NativePlay& run, MessageLinks* of_graph)
   }
 }
 
-const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class, const GroupMembers& group) {
+const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class, const GroupMembers& group,
+                                bool passes_others) {
   if (!possible_) return nullptr;
   const CollectiveCall& call = graph_.collectives[call_id];
   const Key key{call.kind,
@@ -63,13 +64,12 @@ const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class
                 call.routing,
                 group.layouts.front()->shape,
                 representation(group),
-                links_used(call, group_class, group)};
+                links_used(call, group_class, group, passes_others)};
   const auto [found, fresh] = known_.try_emplace(key);
   Known& known = found->second;
   if (fresh) return nullptr;
   if (!known.is_played) {
     known.is_played = true;
-    ++played_;
     known.play = play(call_id, group_class, group);
   }
   return known.play ? &*known.play : nullptr;
@@ -98,12 +98,12 @@ std::uint32_t LonePlays::representation(const GroupMembers& group) {
 }
 
 // Who sends to whom over which links, these in the order of their first use: how fast they are, and with what
-// shares. Folded links are others' as well, so that groups then are told apart.
+// shares. Folded links and those of ranks passed are others' as well, so that groups then are told apart.
 std::uint32_t LonePlays::links_used(const CollectiveCall& call, std::uint32_t group_class,
-                                    const GroupMembers& group) {
-  if (of_graph_ == nullptr) return 0;
+                                    const GroupMembers& group, bool passes_others) {
+  if (of_graph_ == nullptr && !passes_others) return 0;
   std::vector<std::uint64_t> description;
-  if (!classes_.links.stands_for.empty()) {
+  if (passes_others || !classes_.links.stands_for.empty()) {
     description = {call.family, group_class};
   } else {
     std::map<std::uint32_t, std::uint64_t> numbers;
@@ -122,7 +122,7 @@ std::uint32_t LonePlays::links_used(const CollectiveCall& call, std::uint32_t gr
       description.push_back(UINT64_MAX);
     });
   }
-  const auto next = static_cast<std::uint32_t>(kinds_of_links_.size());
+  const auto next = static_cast<std::uint32_t>(kinds_of_links_.size() + 1);
   const std::size_t length = description.size();
   const auto [kind, fresh] = kinds_of_links_.try_emplace(std::move(description), next);
   if (fresh && (links_remembered_ += length) > kMostRemembered) possible_ = false;

@@ -7,7 +7,7 @@
 // of their dimensions has a speed of its own, and their ranks keep their order: lone groups are so. On a
 // network that has links of its own (network/message_links.h) their messages, too, use links that are as fast
 // and are shared as much, which is looked at for every kind of call; of folded ranks each group is its own
-// kind.
+// kind. So is each whose messages pass ranks of other groups.
 #pragma once
 
 #include <cstdint>
@@ -53,12 +53,11 @@ class LonePlays {
   LonePlays(const NativePlay& run, MessageLinks* of_graph);
 
   // Null where members that start together do not end together at a later moment, and for the first of its
-  // kind: what happens once need not be played twice. Stays where it is. Cost: that of a play for the second,
-  // then O(log calls + log groups x size of the group).
-  const LonePlay* find(std::uint32_t call, std::uint32_t group_class, const GroupMembers& group);
-  // Kinds of collectives asked for so far, and those of them that were played.
-  std::size_t known() const { return known_.size(); }
-  std::size_t played() const { return played_; }
+  // kind: what happens once need not be played twice. Stays where it is. Cost: that of a play for the
+  // second, then O(log calls + log groups x size of the group). `passes_others`: its messages pass ranks of
+  // other groups.
+  const LonePlay* find(std::uint32_t call, std::uint32_t group_class, const GroupMembers& group,
+                       bool passes_others);
 
  private:
   // Kind, bytes, root, routing, shape, how the members are represented, and what links they use.
@@ -70,7 +69,8 @@ class LonePlays {
   };
 
   std::uint32_t representation(const GroupMembers& group);
-  std::uint32_t links_used(const CollectiveCall& call, std::uint32_t group_class, const GroupMembers& group);
+  std::uint32_t links_used(const CollectiveCall& call, std::uint32_t group_class, const GroupMembers& group,
+                           bool passes_others);
   std::optional<LonePlay> play(std::uint32_t call, std::uint32_t group_class, const GroupMembers& group);
   bool remember_sent(const CollectiveCall& call, const GroupMembers& group, LonePlay& play);
 
@@ -85,7 +85,6 @@ class LonePlays {
   std::map<const GroupMembers*, std::uint32_t> representation_of_;
   std::map<std::vector<std::uint64_t>, std::uint32_t> kinds_of_links_;  // numbers
   std::size_t links_remembered_ = 0;                                    // in these
-  std::size_t played_ = 0;
   bool possible_ = true;
   std::size_t remembered_ = 0;  // distinct messages and moments of all plays
 };

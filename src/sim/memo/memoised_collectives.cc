@@ -91,7 +91,8 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
 
 const LonePlay* MemoisedCollectives::play_of(Group& group, std::uint32_t call, std::uint32_t g) {
   const LonePlay*& play = group.calls[call].play;
-  if (play == nullptr) play = plays_.find(call, g, groups_.of(context_.graph.collectives[call].family, g));
+  const std::uint32_t family = context_.graph.collectives[call].family;
+  if (play == nullptr) play = plays_.find(call, g, groups_.of(family, g), lone_.passes_others(family));
   return play;
 }
 
@@ -348,13 +349,12 @@ void MemoisedCollectives::finish(std::uint32_t id, std::uint32_t member, std::in
   client_.collective_finished(rank, node);
 }
 
-// Between rounds nobody gathers: what a group performs is an event.
+// Between rounds nobody gathers: what a group performs is an event. What is known of plays and how patient
+// groups are decides what is looked up, but not when anything happens: it is no part of the state.
 void MemoisedCollectives::add_state(StateDigest& state) const {
-  state.add('o', plays_.known(), plays_.played());
   for (std::size_t f = 0; f < states_.size(); ++f) {
     for (std::size_t g = 0; g < states_[f].size(); ++g) {
       const Group& group = states_[f][g];
-      if (uses_) state.add('h', f, g, group.patience, group.calm, group.hopes);
       for (std::size_t member = 0; member < group.issued.size(); ++member)
         state.add('t', f, g, member, std::int64_t{group.decided} - std::int64_t{group.issued[member]});
       for (std::size_t member = 0; member < group.passed_on.size(); ++member)

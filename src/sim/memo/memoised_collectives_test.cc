@@ -14,17 +14,20 @@ class NothingToCompute : public CostModel {
   FlopRate peak(DType) const override { return teraflops(1); }
 };
 
-// Two stages of four ranks under one switch. Each computes and reduces `slots` times; after every `every`th
-// of the first `until`, the first stage sends something to the second.
-Graph stages_of(std::uint32_t slots, std::uint32_t every, std::uint32_t until) {
+// Two stages of four ranks in groups of `size`. Each computes and reduces `slots` times; after every
+// `every`th of the first `until`, the first stage sends something to the second.
+Graph stages_of(std::uint32_t slots, std::uint32_t every, std::uint32_t until, std::int32_t size = 4) {
   Graph graph;
   graph.ranks = 8;
   graph.program_of = {0, 0, 0, 0, 1, 1, 1, 1};
   graph.names.add("node");
   GroupFamily tensor, pipeline;
   tensor.name = "tensor";
-  tensor.groups = {{0, 1, 2, 3}, {4, 5, 6, 7}};
-  tensor.group_of = {0, 0, 0, 0, 1, 1, 1, 1};
+  tensor.groups.resize(static_cast<std::size_t>(8 / size));
+  for (std::int32_t rank = 0; rank < 8; ++rank) {
+    tensor.group_of.push_back(rank / size);
+    tensor.groups[static_cast<std::size_t>(rank / size)].push_back(rank);
+  }
   pipeline.name = "pipeline";
   pipeline.groups = {{0, 4}, {1, 5}, {2, 6}, {3, 7}};
   pipeline.group_of = {0, 1, 2, 3, 0, 1, 2, 3};
@@ -55,13 +58,16 @@ Graph stages_of(std::uint32_t slots, std::uint32_t every, std::uint32_t until) {
   return graph;
 }
 
-Study one_switch() {
+Study one_dimension(DimensionKind kind) {
   Study study;
-  study.machine.name = "switch";
-  study.machine.dimensions = {
-      {"switch", DimensionKind::switched, 8, gigabytes_per_second(10), nanoseconds(100)}};
+  study.machine.name = "one";
+  study.machine.dimensions = {{"one", kind, 8, gigabytes_per_second(10), nanoseconds(100)}};
   study.plan.ranks = 8;
   return study;
+}
+
+Study one_switch() {
+  return one_dimension(DimensionKind::switched);
 }
 
 std::vector<Time> ends_of(const Result& result) {
@@ -104,6 +110,19 @@ TEST(MemoisedCollectives, AreLookedUpAgainAfterAPhaseInWhichTheyAreMet) {
   EXPECT_EQ(ends_of(quick), ends_of(played));
   EXPECT_EQ(quick.messages, played.messages);
   EXPECT_LT(3 * quick.events, played.events);
+}
+
+// Pairs of neighbours on a ring: what others send could pass them.
+TEST(MemoisedCollectives, AreLookedUpOnPartOfARing) {
+  const Study study = one_dimension(DimensionKind::ring);
+  const Graph graph = stages_of(256, 64, 0, 2);
+  for (const bool fold : {false, true}) {
+    const Result played = simulate(graph, study, NothingToCompute(), {.fold = fold, .every_message = true});
+    const Result quick = simulate(graph, study, NothingToCompute(), {.fold = fold});
+    EXPECT_EQ(ends_of(quick), ends_of(played));
+    EXPECT_EQ(quick.messages, played.messages);
+    EXPECT_LT(4 * quick.events, played.events);
+  }
 }
 
 }  // namespace
