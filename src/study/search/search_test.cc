@@ -687,7 +687,7 @@ TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
   const std::string space =
       "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 32\n  tensor: 2\n  pipeline: [2, 4]\n"
       "  micro_batch: [1, 2]\n  virtual_stages: [1, 2]\n  offload: any\n  overlap: any\n"
-      "  sequence_parallel: any\n";
+      "  sequence_parallel: any\n  scatter_gather: any\n";
   const auto saved_wide = [&](bool resume) {
     SearchRequest wanted = request("wide", space);
     wanted.top = 2;
