@@ -307,7 +307,7 @@ Error StudyFlags::as_typed(const Error& error) const {
 
 std::string links_note(const Config& config) {
   const std::optional<Config> machine = config.find("machine");
-  if (!machine || (machine->is_scalar() && !is_path(machine->text()))) return {};
+  if (!machine || machine->is_list() || (machine->is_scalar() && !is_path(machine->text()))) return {};
   if (machine->is_scalar() && machine->text().find(',') != std::string::npos) return {};
   std::vector<std::string> notes;
   if (machine->is_scalar()) {

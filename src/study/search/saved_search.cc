@@ -21,7 +21,7 @@ namespace {
 constexpr DatabaseForm kForm = {
     .what = "saved search",
     .application = 0x41726d53,  // "ArmS"
-    .version = 4,
+    .version = 5,
     .tables =
         "CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
         "CREATE TABLE axis (number INTEGER PRIMARY KEY, key TEXT NOT NULL, tried TEXT NOT NULL);"

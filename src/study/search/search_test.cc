@@ -699,7 +699,7 @@ TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
   };
   const SearchResult whole = search_plans(saved_wide(false));
   constexpr DatabaseForm kForm = {
-      .what = "saved search", .application = 0x41726d53, .version = 4, .tables = ""};
+      .what = "saved search", .application = 0x41726d53, .version = 5, .tables = ""};
   const auto number_of = [&](const char* query) {
     Database database(file(), kForm);
     return database.number_of(query);

@@ -32,7 +32,7 @@ const std::string& tables_of_sweeps() {
 DatabaseForm form_of_sweeps() {
   return {.what = "database of sweeps",
           .application = 0x41726d57,  // "ArmW"
-          .version = 2,
+          .version = 3,
           .tables = tables_of_sweeps()};
 }
 

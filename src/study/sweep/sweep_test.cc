@@ -179,7 +179,7 @@ TEST_F(SweepTest, StoppedSweepsGoOn) {
 
 TEST_F(SweepTest, TheViewHasKeysAndFigures) {
   run(std::string(kSmallStudy) + "vary: {plan.tensor: [1, 2]}\n");
-  Database database(database_, {"database of sweeps", 0x41726d57, 2, ""});
+  Database database(database_, {"database of sweeps", 0x41726d57, 3, ""});
   EXPECT_EQ(database.number_of("SELECT count(*) FROM sweep WHERE state = 'done' AND iteration_time_s > 0"),
             2);
   // Two jobs end in any order.
@@ -232,7 +232,7 @@ TEST_F(SweepTest, BadDatabasesAreRefused) {
   std::filesystem::remove(database_);
   { const Database newer(database_, {"database of sweeps", 0x41726d57, 7, "CREATE TABLE a (b);"}); }
   EXPECT_THAT(refusal(text),
-              HasSubstr("is a database of sweeps of form 7, and this version of Armilla knows form 2"));
+              HasSubstr("is a database of sweeps of form 7, and this version of Armilla knows form 3"));
   std::filesystem::remove(database_);
   const Database mine(database_, {"database of sweeps", 0x41726d57, 1, "CREATE TABLE a (b);"});
   EXPECT_THAT(refusal(text), HasSubstr("is in use by another process"));
