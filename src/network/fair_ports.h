@@ -63,16 +63,19 @@ class FairPorts final : public EventHandler {
   template <class Described, class Begun>
   void add_state(StateDigest& state, const Described& described, const Begun& begun) const {
     const Time now = queue_.now();
-    for (const Port& port : ports_) {
+    // The sum of a digest knows no order: each part says which port it is of, and which place it has there.
+    for (std::size_t number = 0; number < ports_.size(); ++number) {
+      const Port& port = ports_[number];
       if (port.senders.empty()) continue;
-      state.add('p', now.value - port.since.value, port.senders.size());
+      state.add('p', number, now.value - port.since.value, port.senders.size());
       for (const Sender& sender : port.senders) {
-        state.add('q', sender.name);
-        for (const Waiting& waiting : sender.waiting) {
+        state.add('q', number, sender.name);
+        for (std::size_t place = 0; place < sender.waiting.size(); ++place) {
+          const Waiting& waiting = sender.waiting[place];
           const Digest flight = described(waiting.flight);
           begun(waiting.begin);
-          state.add('w', flight.low, flight.high, static_cast<std::uint64_t>(waiting.left),
-                    static_cast<std::uint64_t>(waiting.left >> 64),
+          state.add('w', number, sender.name, place, flight.low, flight.high,
+                    static_cast<std::uint64_t>(waiting.left), static_cast<std::uint64_t>(waiting.left >> 64),
                     waiting.begin == kEndOfTime ? INT64_MAX : (waiting.begin - now).value);
         }
       }

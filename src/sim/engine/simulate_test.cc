@@ -636,6 +636,25 @@ TEST(Simulate, SwitchTreesAddUpOnEveryLevel) {
   }
 }
 
+// Half the bandwidth takes twice as long for every number of members: each is sent the whole once.
+TEST(Simulate, WhatASwitchSendsDownIsCountedOncePerLink) {
+  for (const std::int64_t members : {4, 16}) {
+    for (const char* const network : {"analytical", "flow"}) {
+      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::broadcast}) {
+        SCOPED_TRACE(std::string(network) + ' ' + std::to_string(members));
+        Study study = study_of({dimension(DimensionKind::switched, members)});
+        study.network = parse_component(network, "test");
+        study.collectives.algorithms = {"sharp"};
+        CollectiveProtocol& own = study.machine.dimensions[0].in_switch.emplace();
+        own.name = "sharp";
+        const Time whole = time_of(study, {call(kind, 6000)});
+        own.share = 0.5;
+        EXPECT_EQ(time_of(study, {call(kind, 6000)}) - whole, nanoseconds(6000));
+      }
+    }
+  }
+}
+
 // Between switches NVLS would not know sums from shares of them: rings take its place.
 TEST(Simulate, NvlsStaysWithinOneSwitch) {
   Study study = leaf_spine_study(1, 0);

@@ -99,6 +99,22 @@ std::int64_t members_inside(const GroupShape& shape, std::uint32_t dimension) {
   return inside;
 }
 
+// Bytes that the switch sends to the member that gets most: as many as one sends down where all do the same.
+double most_from_switch(const Schedule& schedule) {
+  std::vector<double> received(static_cast<std::size_t>(schedule.is_symmetric() ? 1 : schedule.ranks));
+  for (std::int32_t member = 0; member < static_cast<std::int32_t>(received.size()); ++member) {
+    const RankSchedule& of = schedule.of(member);
+    for (const Step& step : of.steps) {
+      if (step.leg != Leg::from_switch) continue;
+      for (const Transfer& transfer : of.sends_of(step)) {
+        const std::int32_t to = schedule.is_symmetric() ? 0 : schedule.peer(member, transfer);
+        received[static_cast<std::size_t>(to)] += static_cast<double>(transfer.bytes.value);
+      }
+    }
+  }
+  return *std::ranges::max_element(received);
+}
+
 }  // namespace
 
 CollectiveCall CollectivePlanner::as_made(const CollectiveCall& call) const {
@@ -189,6 +205,7 @@ CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
     double& bytes = step.leg == Leg::from_switch ? from_switch : sent;
     for (const Transfer& transfer : member.sends_of(step)) bytes += static_cast<double>(transfer.bytes.value);
   }
+  if (from_switch > 0) from_switch = most_from_switch(*phase.schedule);
   double bytes = std::max(sent, from_switch);
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
   if (flat) bytes /= flat_rings(phase.kind, shape);
