@@ -13,12 +13,12 @@
 // of a shape on a rank is written as before, so that the job still has one of every call. Where activations
 // are offloaded, which leave and come back between blocks, every slot is written so, with the second delay on
 // the device, since the way to the host is taken; but the slots that wait for parameters or send gradients
-// off are written out. So is all of the
-// first slot of a rank where the CPU has yet to issue it, and, where the exchanges take the same links or the
-// host's, every slot that others depend on in part.
+// off are written out. So is all of the first slot of a rank where the CPU has yet to issue it, and, where
+// the exchanges take the same links or the host's, every slot that others depend on in part.
 //
-// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, and ring attention, whose slots do exchange
-// something in between.
+// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, ring attention, whose slots do
+// exchange something in between, and experts over several ranks where a CPU issues nodes, which waits
+// for their counts.
 #pragma once
 
 #include <compare>

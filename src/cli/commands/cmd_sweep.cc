@@ -82,11 +82,7 @@ class SweepCommand final : public Command {
       files.push_back({svg_, write_sweep_svg(result, plot_)});
     write_files(files);
     const Session people = for_people(session, {json_, csv_, svg_});
-    if (!quiet_) {
-      people.out << write_sweep_text(result, people.style());
-      if (const std::string note = links_note(Config::read(file_)); !note.empty())
-        people.out << wrap(note, "note: ", people.style().width);
-    }
+    if (!quiet_) people.out << write_sweep_text(result, people.style());
     // Only now, when everything is written: scripts see by the exit code that something is missing.
     if (!result.complete()) {
       throw Interrupted("armilla sweep",

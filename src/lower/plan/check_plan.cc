@@ -80,7 +80,7 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
 }
 
 void check_experts(const Plan& plan, const ModelFacts& facts, const std::string& where) {
-  if (plan.expert == 1 && plan.expert_tensor == 0) return;
+  if (plan.expert == 1 && plan.expert_tensor <= (facts.experts == 0 ? 1 : 0)) return;
   if (facts.experts == 0) {
     throw Error(where,
                 plan.expert > 1

@@ -74,8 +74,7 @@ constexpr std::array kRingParameters = {
     ParameterInfo{"distance", ParameterType::count, "1", "hosts further that each sends to"}, kFlowBytes};
 std::vector<TrafficFlow> make_shift(const ParameterValues& values, std::int64_t hosts) {
   const std::int64_t distance = values.count("distance");
-  if (distance == 0 || distance == hosts)
-    throw Error(values.where("distance"), "every host would send to itself");
+  if (distance == hosts) throw Error(values.where("distance"), "every host would send to itself");
   if (distance > hosts)
     throw Error(values.where("distance"),
                 fmt::format("{} hosts further, of {}", distance, counted(hosts, "host")),

@@ -80,6 +80,9 @@ Texts usual_expert_tensor(const SpaceFacts& facts) {
   }
   return degrees;
 }
+Texts any_expert_tensor(const SpaceFacts& facts) {
+  return facts.model.experts == 0 ? Texts{"1"} : any_degree(facts);
+}
 Texts usual_chunks(const SpaceFacts& facts) {
   return facts.ranks == 1 ? Texts{"1"} : fitting({1, 2, 4}, std::max<std::int64_t>(facts.model.layers, 1));
 }
@@ -177,7 +180,7 @@ constexpr std::array kAxes = {
     PlanAxis{"pipeline", usual_pipeline, any_degree, copy_of_request<&PlanRequest::pipeline>},
     PlanAxis{"data", nothing, any_degree, copy_of_request<&PlanRequest::data>},
     PlanAxis{"expert", usual_expert, any_expert, copy_of_plan<&Plan::expert>},
-    PlanAxis{"expert_tensor", usual_expert_tensor, any_degree, copy_of_plan<&Plan::expert_tensor>},
+    PlanAxis{"expert_tensor", usual_expert_tensor, any_expert_tensor, copy_of_plan<&Plan::expert_tensor>},
     PlanAxis{"virtual_stages", usual_chunks, any_chunks, copy_of_plan<&Plan::virtual_stages>},
     PlanAxis{"micro_batch", usual_micro_batch, any_micro_batch, copy_of_request<&PlanRequest::micro_batch>},
     PlanAxis{"micro_batches", nothing, any_micro_batch, copy_of_request<&PlanRequest::micro_batches>},

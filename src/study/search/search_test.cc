@@ -681,6 +681,18 @@ TEST_F(SavedSearchTest, GoesOnWhereItEnded) {
   EXPECT_EQ(search_plans(dear).space.resumed, whole.space.simulated);
 }
 
+// As with the degree of expert parallelism, 1 and any are the plan that has none.
+TEST_F(SearchTest, DegreesOfExpertsAreOneWhereThereAreNone) {
+  for (const char* const degrees : {"any", "1"}) {
+    const SearchResult found = search_plans(
+        request("gpt", std::string("machine: dgx-a100\nplan:\n  ranks: 2\n  global_batch: 4\n  expert: any\n"
+                                   "  expert_tensor: ") +
+                           degrees + "\n"));
+    EXPECT_FALSE(found.ranking.empty()) << degrees;
+    EXPECT_EQ(found.space.refusals.count("plan.expert_tensor"), 0U) << degrees;
+  }
+}
+
 // Plans that were given up are kept with what they were longer than: they are played again only where that
 // does not say enough.
 TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
