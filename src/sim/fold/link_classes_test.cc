@@ -62,7 +62,7 @@ struct RailJob {
     const std::vector<Issued> issued = issued_by(graph);
     const Peers peers(graph);
     const auto links = message_links(study.network, study.machine, study.what_if);
-    const RankMessages messages = find_messages(graph, issued, study.machine, planner, peers, links.get());
+    const RankMessages messages = find_messages_on(*links, graph, issued, study.machine, planner, peers);
     return is_equitable({graph, issued, study}, messages, *links, colours);
   }
 };

@@ -86,7 +86,12 @@ class Colouring {
   }
 
   const std::vector<std::uint32_t>& colours() const { return colours_; }
-  std::uint32_t count() const { return count_; }
+  std::span<const std::uint32_t> of_ranks() const {
+    return std::span(colours_).first(static_cast<std::size_t>(graph_.ranks));
+  }
+  std::span<const std::uint32_t> of_links() const {
+    return std::span(colours_).subspan(static_cast<std::size_t>(graph_.ranks));
+  }
 
   // Gives every rank of the colour one of its own.
   void split(const std::vector<std::uint32_t>& colours) {
@@ -279,49 +284,59 @@ RankClasses whole(const Graph& graph, std::string_view why) {
   return classes;
 }
 
+// Of the coarsest partition that refinement reaches and in which nothing conflicts: splitting what conflicts
+// may tell others apart, so both take turns until neither changes anything.
+Colouring colours_of(const FoldingInput& input, const RankMessages& messages, const Peers& peers) {
+  Colouring colouring(input, messages);
+  const std::vector<bool> chosen = individuals(input, messages);
+  if (std::find(chosen.begin(), chosen.end(), true) != chosen.end()) colouring.split_ranks(chosen);
+  for (;;) {
+    colouring.refine();
+    const std::vector<std::uint32_t> conflicts =
+        find_conflicts(input.graph, messages, peers, colouring.of_ranks());
+    if (conflicts.empty()) return colouring;
+    colouring.split(conflicts);
+  }
+}
+
+RankClasses fold_over_dimensions(const FoldingInput& input, CollectivePlanner& planner) {
+  const Peers peers(input.graph);
+  const RankMessages messages = find_messages(input.graph, input.issued, input.study.machine, planner, peers);
+  if (messages.too_many) return unfolded(input.graph);
+  return classes_of(input.graph, colours_of(input, messages, peers).of_ranks());
+}
+
+RankClasses fold_on_links(const FoldingInput& input, CollectivePlanner& planner, MessageLinks& links) {
+  const Graph& graph = input.graph;
+  if (planner.climbs()) return whole(graph, "switches add up what they send, on trees of all ranks");
+  if (!links.are_fixed()) return whole(graph, "messages take the ways that are least loaded at the moment");
+  // Whose messages are not looked at.
+  if (!graph.custom.empty()) return whole(graph, "they run custom collectives");
+  const Peers peers(graph);
+  const RankMessages messages =
+      find_messages_on(links, graph, input.issued, input.study.machine, planner, peers);
+  if (messages.too_many) return whole(graph, "they send too many messages to compare");
+  const Colouring colouring = colours_of(input, messages, peers);
+  RankClasses classes = classes_of(graph, colouring.of_ranks());
+  if (links.any_by_chance() && 2 * std::int64_t{classes.simulated()} > graph.ranks)
+    classes.why_whole =
+        "a hash takes one of several ways for each pair (with routing=spray, which takes "
+        "all, one stands for those that fare alike)";
+  if (classes.stands_for.empty()) return classes;
+  if (!is_equitable(input, messages, links, colouring.colours())) return unfolded(graph);
+  classes.links = link_classes_of(colouring.of_links());
+  return classes;
+}
+
 }  // namespace
 
 RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
   const Graph& graph = input.graph;
   const Study& study = input.study;
   if (graph.ranks < 2 || study.what_if.jitter.deviation > 0) return unfolded(graph);
-  std::unique_ptr<MessageLinks> links;
-  if (!may_fold(study)) {
-    links = message_links(study.network, study.machine, study.what_if);
-    if (links == nullptr) return unfolded(graph);
-    if (planner.climbs()) return whole(graph, "switches add up what they send, on trees of all ranks");
-    if (!links->are_fixed())
-      return whole(graph, "messages take the ways that are least loaded at the moment");
-    // Whose messages are not looked at.
-    if (!graph.custom.empty()) return whole(graph, "they run custom collectives");
-  }
-  const Peers peers(graph);
-  const RankMessages messages =
-      find_messages(graph, input.issued, study.machine, planner, peers, links.get());
-  if (messages.too_many)
-    return links ? whole(graph, "they send too many messages to compare") : unfolded(graph);
-  Colouring colouring(input, messages);
-  const std::vector<bool> chosen = individuals(input, messages);
-  if (std::find(chosen.begin(), chosen.end(), true) != chosen.end()) colouring.split_ranks(chosen);
-  const auto ranks = static_cast<std::size_t>(graph.ranks);
-  for (;;) {
-    colouring.refine();
-    const std::span<const std::uint32_t> of_ranks = std::span(colouring.colours()).first(ranks);
-    const std::vector<std::uint32_t> conflicts = find_conflicts(graph, messages, peers, of_ranks);
-    if (!conflicts.empty()) {
-      colouring.split(conflicts);
-      continue;
-    }
-    RankClasses classes = classes_of(graph, of_ranks);
-    if (links && links->any_by_chance() && 2 * std::int64_t{classes.simulated()} > graph.ranks)
-      classes.why_whole =
-          "a hash takes one of several ways for each pair (with routing=spray, which takes "
-          "all, one stands for those that fare alike)";
-    if (!links || classes.stands_for.empty()) return classes;
-    if (!is_equitable(input, messages, *links, colouring.colours())) return unfolded(graph);
-    classes.links = link_classes_of(std::span(colouring.colours()).subspan(ranks));
-    return classes;
-  }
+  if (may_fold(study)) return fold_over_dimensions(input, planner);
+  const auto links = message_links(study.network, study.machine, study.what_if);
+  return links ? fold_on_links(input, planner, *links) : unfolded(graph);
 }
 
 }  // namespace armilla

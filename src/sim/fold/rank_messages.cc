@@ -16,84 +16,93 @@ struct LinkPurpose {
   std::uint32_t channel = 0;
 };
 
+// Peers, channels and groups, whatever the links.
 class Finder {
- public:
+ protected:
   Finder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-         CollectivePlanner& planner, const Peers& peers, MessageLinks* links)
-      : graph_(graph),
-        issued_(issued),
-        machine_(machine),
-        topology_(machine),
-        peers_(peers),
-        links_(links),
-        coordinates_(coordinates_of(machine, graph.ranks)),
-        users_of_(machine.dimensions.size()),
-        routed_in_(machine.dimensions.size()) {
+         CollectivePlanner& planner, const Peers& peers)
+      : graph_(graph), coordinates_(coordinates_of(machine, graph.ranks)), issued_(issued), peers_(peers) {
     found_.groups = type_groups(graph, issued, machine, coordinates_, planner);
     found_.signatures.assign(static_cast<std::size_t>(graph.ranks), 0);
-    found_.on_graph = links != nullptr;
-  }
-
-  RankMessages find() {
     find_peers();
     find_node_messages();
-    if (links_ != nullptr) return find_on_graph();
-    route_node_messages();
-    sign_groups();
-    for (const TypedGroup& group : found_.groups.groups) {
-      if (type_of(group).is_routed) route_group(group);
-    }
-    for (const TypedGroup& group : found_.groups.groups) {
-      if (!type_of(group).is_routed) find_purposes(group);
-    }
-    sign_purposes();
-    return std::move(found_);
-  }
-
- private:
-  RankMessages find_on_graph() {
-    for (const NodeMessage& message : found_.sent)
-      route(message.source, message.destination, kAllDimensions, {message.channel, message.channel});
-    sign_groups();
-    for (const TypedGroup& group : found_.groups.groups) route_group(group);
-    std::ranges::sort(found_.routed, {}, [](const RoutedMessage& message) {
-      return std::tuple(message.destination, message.source, message.channel);
-    });
-    for (RoutedMessage& message : found_.routed) {
-      if (found_.too_many) return std::move(found_);
-      message.first_hop = found_.hops.size();
-      for (const LinkShare& use : links_->used(message.source, message.destination)) {
-        found_.hops.push_back({static_cast<std::int32_t>(graph_.ranks + use.link),
-                               static_cast<std::uint32_t>(use.share / kShareUnit)});
-      }
-      message.end_hop = found_.hops.size();
-      found_.too_many = found_.hops.size() > kMostHops;
-    }
-    sign_connections();
-    for (std::uint32_t link = 0; link < links_->links(); ++link) {
-      const auto& [dimension, bandwidth, latency] = links_->kind(link);
-      found_.signatures.push_back(mix_in(mix_in(std::bit_cast<std::uint64_t>(bandwidth), dimension),
-                                         static_cast<std::uint64_t>(latency)));
-    }
-    return std::move(found_);
-  }
-
-  // Messages to one destination come one after the other. They lie side by side here.
-  void sign_connections() {
-    for (auto first = found_.routed.begin(); first != found_.routed.end();) {
-      std::uint64_t hash = 0;
-      auto next = first;
-      for (; next != found_.routed.end() && next->source == first->source &&
-             next->destination == first->destination;
-           ++next)
-        hash = mix_in(hash, next->channel);
-      signature(first->source) += mix(hash);
-      first = next;
-    }
   }
 
   std::uint64_t& signature(std::int32_t rank) { return found_.signatures[static_cast<std::size_t>(rank)]; }
 
+  struct Names {
+    std::uint32_t channel = 0, label = 0;
+  };
+  void add_routed(std::int32_t source, std::int32_t destination, const Names& names, std::size_t first_hop) {
+    found_.routed.push_back({source, destination, names.channel, names.label, first_hop, found_.hops.size()});
+    found_.too_many = std::max(found_.hops.size(), found_.routed.size()) > kMostHops;
+  }
+
+  void sign_groups() {
+    for (const TypedGroup& group : found_.groups.groups) {
+      const std::uint64_t name = mix_in(std::uint64_t{group.family} << 32 | group.type, UINT32_MAX);
+      for (const std::int32_t rank : ranks_of(group)) signature(rank) += name;
+    }
+    for (const GroupType& type : found_.groups.types) {
+      std::vector<std::vector<std::uint32_t>>& channels = group_channels_.emplace_back();
+      for (const GroupWay& way : type.ways) {
+        // Per position where positions differ, else one for all.
+        std::vector<std::uint32_t>& first = channels.emplace_back();
+        for (const std::set<std::int32_t>& peers : way.peers) {
+          first.push_back(channels_);
+          channels_ += static_cast<std::uint32_t>(peers.size());
+        }
+        if (way.peers.empty()) first.push_back(channels_);
+        channels_ += static_cast<std::uint32_t>(way.offsets.size());
+      }
+    }
+  }
+
+  // Calls `visit(source, destination, channel)` for every message of a way.
+  template <class Visit>
+  void visit_way(const TypedGroup& group, std::size_t w, const Visit& visit) const {
+    const GroupType& type = type_of(group);
+    const GroupWay& way = type.ways[w];
+    const GroupLines lines = lines_along(type.shape, way.dimension);
+    const std::vector<std::int32_t>& ranks = ranks_of(group);
+    for (std::int64_t member = 0; member < type.shape.ranks && !found_.too_many; ++member) {
+      const std::int64_t position = member / lines.stride % lines.size;
+      const std::int64_t base = member - position * lines.stride;
+      std::uint32_t channel =
+          group_channels_[group.type][w][way.peers.empty() ? 0 : static_cast<std::size_t>(position)];
+      way.visit_peers(static_cast<std::int32_t>(position), static_cast<std::int32_t>(lines.size),
+                      [&](std::int32_t peer) {
+                        visit(ranks[static_cast<std::size_t>(member)],
+                              ranks[static_cast<std::size_t>(base + peer * lines.stride)], channel++);
+                      });
+    }
+  }
+
+  // Calls `route(source, destination, dimension, names)` for every message of the group's. Labels do not tell
+  // the types of a family apart.
+  template <class Route>
+  void route_group(const TypedGroup& group, const Route& route) {
+    const bool fine = found_.groups.single_type[group.family];
+    const std::vector<GroupWay>& ways = type_of(group).ways;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      visit_way(group, w, [&](std::int32_t source, std::int32_t destination, std::uint32_t channel) {
+        route(source, destination, ways[w].dimension,
+              Names{channel, fine ? channel : UINT32_MAX - group.family});
+      });
+    }
+  }
+
+  const GroupType& type_of(const TypedGroup& group) const { return found_.groups.types[group.type]; }
+  const std::vector<std::int32_t>& ranks_of(const TypedGroup& group) const {
+    return graph_.families[group.family].groups[group.group];
+  }
+
+  const Graph& graph_;
+  Coordinates coordinates_;
+  RankMessages found_;
+  std::uint32_t channels_ = 0;
+
+ private:
   ProgramPeers peers_of(const Issued& issued, NodeKind kind) const {
     ProgramPeers peers;
     std::set<std::tuple<PeerKind, std::int32_t, std::uint32_t>> known;
@@ -144,6 +153,40 @@ class Finder {
     return hash;
   }
 
+  std::span<const Issued> issued_;
+  const Peers& peers_;
+  std::vector<std::uint32_t> first_channel_;                             // of node messages, by program
+  std::vector<std::vector<std::vector<std::uint32_t>>> group_channels_;  // [type][way][position or 0], first
+};
+
+// On links of dimensions.
+class FinderOverDimensions : Finder {
+ public:
+  FinderOverDimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                       CollectivePlanner& planner, const Peers& peers)
+      : Finder(graph, issued, machine, planner, peers),
+        machine_(machine),
+        topology_(machine),
+        users_of_(machine.dimensions.size()),
+        routed_in_(machine.dimensions.size()) {}
+
+  RankMessages find() {
+    route_node_messages();
+    sign_groups();
+    find_users();
+    for (const TypedGroup& group : found_.groups.groups) {
+      if (!type_of(group).is_routed) continue;
+      route_group(group, [&](std::int32_t source, std::int32_t destination, std::uint32_t dimension,
+                             const Names& names) { route(source, destination, dimension, names); });
+    }
+    for (const TypedGroup& group : found_.groups.groups) {
+      if (!type_of(group).is_routed) find_purposes(group);
+    }
+    sign_purposes();
+    return std::move(found_);
+  }
+
+ private:
   // Whether the message needs no route: one dimension, and passing nobody.
   bool is_direct(const Position& at) const {
     const Dimension& dimension = machine_.dimensions[at.dimension];
@@ -170,16 +213,9 @@ class Finder {
     }
   }
 
-  struct Names {
-    std::uint32_t channel = 0, label = 0;
-  };
   void route(std::int32_t source, std::int32_t destination, std::uint32_t dimension, const Names& names) {
     if (found_.too_many) return;
     const std::size_t first = found_.hops.size();
-    if (links_ != nullptr) {  // their ways are found together
-      add_routed(source, destination, names, first);
-      return;
-    }
     const Message message{source, destination, {}, dimension};
     std::uint64_t hash = names.channel;
     for (Position at = topology_.start(message); at.hops_left > 0;) {
@@ -192,11 +228,6 @@ class Finder {
     signature(source) += mix(hash);
     add_routed(source, destination, names, first);
   }
-  void add_routed(std::int32_t source, std::int32_t destination, const Names& names, std::size_t first_hop) {
-    found_.routed.push_back({source, destination, names.channel, names.label, first_hop, found_.hops.size()});
-    found_.too_many = std::max(found_.hops.size(), found_.routed.size()) > kMostHops;
-  }
-
   // A message that uses its source's own link in a dimension, and no other but one to its destination alone.
   void purpose(std::int32_t source, std::int32_t destination, std::uint32_t d, std::uint32_t channel) {
     const Dimension& dimension = machine_.dimensions[d];
@@ -214,66 +245,16 @@ class Finder {
     found_.too_many = found_.too_many || purposes_.size() > kMostHops;
   }
 
-  const GroupType& type_of(const TypedGroup& group) const { return found_.groups.types[group.type]; }
-  const std::vector<std::int32_t>& ranks_of(const TypedGroup& group) const {
-    return graph_.families[group.family].groups[group.group];
-  }
   // A flat way that is not routed is one on a machine of one dimension.
   static std::uint32_t dimension_of(const GroupWay& way) {
     return way.dimension == kAllDimensions ? 0 : way.dimension;
   }
 
-  void sign_groups() {
-    for (const TypedGroup& group : found_.groups.groups) {
-      const std::uint64_t name = mix_in(std::uint64_t{group.family} << 32 | group.type, UINT32_MAX);
-      for (const std::int32_t rank : ranks_of(group)) signature(rank) += name;
-    }
+  void find_users() {
     for (std::uint32_t t = 0; t < found_.groups.types.size(); ++t) {
       const GroupType& type = found_.groups.types[t];
-      std::vector<std::vector<std::uint32_t>>& channels = group_channels_.emplace_back();
-      for (std::uint32_t w = 0; w < type.ways.size(); ++w) {
-        const GroupWay& way = type.ways[w];
-        if (!type.is_routed) users_of_[dimension_of(way)].insert({t, w});
-        // Per position where positions differ, else one for all.
-        std::vector<std::uint32_t>& first = channels.emplace_back();
-        for (const std::set<std::int32_t>& peers : way.peers) {
-          first.push_back(channels_);
-          channels_ += static_cast<std::uint32_t>(peers.size());
-        }
-        if (way.peers.empty()) first.push_back(channels_);
-        channels_ += static_cast<std::uint32_t>(way.offsets.size());
-      }
-    }
-  }
-
-  // Calls `visit(source, destination, channel)` for every message of a way.
-  template <class Visit>
-  void visit_way(const TypedGroup& group, std::size_t w, const Visit& visit) const {
-    const GroupType& type = type_of(group);
-    const GroupWay& way = type.ways[w];
-    const GroupLines lines = lines_along(type.shape, way.dimension);
-    const std::vector<std::int32_t>& ranks = ranks_of(group);
-    for (std::int64_t member = 0; member < type.shape.ranks && !found_.too_many; ++member) {
-      const std::int64_t position = member / lines.stride % lines.size;
-      const std::int64_t base = member - position * lines.stride;
-      std::uint32_t channel =
-          group_channels_[group.type][w][way.peers.empty() ? 0 : static_cast<std::size_t>(position)];
-      way.visit_peers(static_cast<std::int32_t>(position), static_cast<std::int32_t>(lines.size),
-                      [&](std::int32_t peer) {
-                        visit(ranks[static_cast<std::size_t>(member)],
-                              ranks[static_cast<std::size_t>(base + peer * lines.stride)], channel++);
-                      });
-    }
-  }
-
-  // Labels do not tell the types of a family apart.
-  void route_group(const TypedGroup& group) {
-    const bool fine = found_.groups.single_type[group.family];
-    const std::vector<GroupWay>& ways = type_of(group).ways;
-    for (std::size_t w = 0; w < ways.size(); ++w) {
-      visit_way(group, w, [&](std::int32_t source, std::int32_t destination, std::uint32_t channel) {
-        route(source, destination, ways[w].dimension, {channel, fine ? channel : UINT32_MAX - group.family});
-      });
+      for (std::uint32_t w = 0; !type.is_routed && w < type.ways.size(); ++w)
+        users_of_[dimension_of(type.ways[w])].insert({t, w});
     }
   }
 
@@ -314,28 +295,91 @@ class Finder {
     }
   }
 
-  const Graph& graph_;
-  std::span<const Issued> issued_;
   const Machine& machine_;
   Topology topology_;
-  const Peers& peers_;
-  MessageLinks* links_;
-  Coordinates coordinates_;
-  RankMessages found_;
-  std::vector<std::uint32_t> first_channel_;  // of node messages, by program
-  std::uint32_t channels_ = 0;
-  std::vector<std::vector<std::vector<std::uint32_t>>> group_channels_;  // [type][way][position or 0], first
   // Per dimension, the ways (type, way) and node messages (none, channel) on ranks' own links.
   std::vector<std::set<std::pair<std::uint32_t, std::uint32_t>>> users_of_;
   std::vector<bool> routed_in_;  // per dimension
   std::vector<LinkPurpose> purposes_;
 };
 
+// On links of a graph, where all messages have a route.
+class FinderOverGraph : Finder {
+ public:
+  FinderOverGraph(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                  CollectivePlanner& planner, const Peers& peers, MessageLinks& links)
+      : Finder(graph, issued, machine, planner, peers), links_(links) {
+    found_.on_graph = true;
+  }
+
+  RankMessages find() {
+    for (const NodeMessage& message : found_.sent)
+      add(message.source, message.destination, {message.channel, message.channel});
+    sign_groups();
+    for (const TypedGroup& group : found_.groups.groups) {
+      route_group(group, [&](std::int32_t source, std::int32_t destination, std::uint32_t,
+                             const Names& names) { add(source, destination, names); });
+    }
+    find_ways();
+    if (found_.too_many) return std::move(found_);
+    sign_connections();
+    for (std::uint32_t link = 0; link < links_.links(); ++link) {
+      const auto& [dimension, bandwidth, latency] = links_.kind(link);
+      found_.signatures.push_back(mix_in(mix_in(std::bit_cast<std::uint64_t>(bandwidth), dimension),
+                                         static_cast<std::uint64_t>(latency)));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void add(std::int32_t source, std::int32_t destination, const Names& names) {
+    if (!found_.too_many) add_routed(source, destination, names, found_.hops.size());
+  }
+
+  // Of all messages together, because links are quickest asked destination by destination.
+  void find_ways() {
+    std::ranges::sort(found_.routed, {}, [](const RoutedMessage& message) {
+      return std::tuple(message.destination, message.source, message.channel);
+    });
+    for (RoutedMessage& message : found_.routed) {
+      if (found_.too_many) return;
+      message.first_hop = found_.hops.size();
+      for (const LinkShare& use : links_.used(message.source, message.destination)) {
+        found_.hops.push_back({static_cast<std::int32_t>(graph_.ranks + use.link),
+                               static_cast<std::uint32_t>(use.share / kShareUnit)});
+      }
+      message.end_hop = found_.hops.size();
+      found_.too_many = found_.hops.size() > kMostHops;
+    }
+  }
+
+  // Messages to one destination come one after the other. They lie side by side here.
+  void sign_connections() {
+    for (auto first = found_.routed.begin(); first != found_.routed.end();) {
+      std::uint64_t hash = 0;
+      auto next = first;
+      for (; next != found_.routed.end() && next->source == first->source &&
+             next->destination == first->destination;
+           ++next)
+        hash = mix_in(hash, next->channel);
+      signature(first->source) += mix(hash);
+      first = next;
+    }
+  }
+
+  MessageLinks& links_;
+};
+
 }  // namespace
 
 RankMessages find_messages(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                           CollectivePlanner& planner, const Peers& peers, MessageLinks* links) {
-  return Finder(graph, issued, machine, planner, peers, links).find();
+                           CollectivePlanner& planner, const Peers& peers) {
+  return FinderOverDimensions(graph, issued, machine, planner, peers).find();
+}
+
+RankMessages find_messages_on(MessageLinks& links, const Graph& graph, std::span<const Issued> issued,
+                              const Machine& machine, CollectivePlanner& planner, const Peers& peers) {
+  return FinderOverGraph(graph, issued, machine, planner, peers, links).find();
 }
 
 }  // namespace armilla

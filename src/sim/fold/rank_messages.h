@@ -60,9 +60,12 @@ struct RankMessages {
   bool too_many = false;  // to be looked at; the rest is incomplete then
 };
 
-// O(ranks x channels + hops). `links`: of a graph, or nothing.
+// On the links of the machine's dimensions. O(ranks x channels + hops).
 RankMessages find_messages(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                           CollectivePlanner& planner, const Peers& peers, MessageLinks* links);
+                           CollectivePlanner& planner, const Peers& peers);
+// On those of a graph.
+RankMessages find_messages_on(MessageLinks& links, const Graph& graph, std::span<const Issued> issued,
+                              const Machine& machine, CollectivePlanner& planner, const Peers& peers);
 
 // Spreads a number over 64 bits; `mix_in` joins several.
 inline std::uint64_t mix(std::uint64_t value) {

@@ -3,8 +3,8 @@
 //
 // A collective that is played and a message of a node use the links of their ways from when they begin until
 // all of them has arrived; a performance (sim/memo/memoised_collectives.h) holds its links, so that whoever
-// begins to use one disturbs it first. Links are those of the network (network/topology.h), of folded ranks
-// those of who stands for them. Not known: messages of custom collectives.
+// begins to use one disturbs it first. Which links a message uses the ways say (sim/memo/message_ways.h). Not
+// known: messages of custom collectives.
 // Cost: O(messages of a call x hops) per kind of call and group, and O(hops) per pair of ranks that send each
 // other messages, once; then O(links of the call or message).
 #pragma once
@@ -16,24 +16,20 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "ir/machine.h"
-#include "network/message_links.h"
-#include "network/topology.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/group_members.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/memo/message_ways.h"
 
 namespace armilla {
 
 class LinkUses {
  public:
-  using Links = std::vector<std::uint32_t>;  // numbers, ascending
+  using Links = MessageWays::Links;  // ascending, each once
   static constexpr std::uint32_t kNobody = UINT32_MAX;
 
-  // All must outlive it. `of_graph`: of networks that have links of their own (network/message_links.h), or
-  // nothing.
-  LinkUses(const Machine& machine, const RankClasses& classes, CollectivePlanner& planner,
-           MessageLinks* of_graph);
+  // Both must outlive it.
+  LinkUses(MessageWays& ways, CollectivePlanner& planner)
+      : ways_(ways), planner_(planner), links_(ways.links()) {}
 
   // Of all chunks and members of a call; stays where it is.
   const Links& of_call(const CollectiveCall& call, std::uint32_t group_class, const GroupMembers& group);
@@ -58,13 +54,9 @@ class LinkUses {
   struct State {
     std::uint32_t users = 0, holder = kNobody;
   };
-  void add_way(const Message& message, Links& links);
 
-  Topology topology_;
-  const RankClasses& classes_;
+  MessageWays& ways_;
   CollectivePlanner& planner_;
-  MessageLinks* of_graph_;
-  std::vector<std::size_t> first_;  // link of a dimension; those of a simulated rank are neighbours
   std::vector<State> links_;
   // Family, group class, kind, bytes, root and routing.
   using Key =

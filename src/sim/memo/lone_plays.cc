@@ -1,9 +1,7 @@
 #include "sim/memo/lone_plays.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "sim/engine/native_run.h"
@@ -41,12 +39,8 @@ bool is_uniform(const NativeRun& run, const std::vector<RankClass>& members) {
 
 }  // namespace
 
-LonePlays::LonePlays(const NativePlay& run, MessageLinks* of_graph)
-    : graph_(run.graph),
-      study_(run.study),
-      classes_(run.classes),
-      planner_(run.planner),
-      of_graph_(of_graph) {
+LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
+    : graph_(run.graph), study_(run.study), classes_(run.classes), planner_(run.planner), ways_(ways) {
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {
     if (study_.collectives.charge_reductions && other.device.memory_bandwidth != device.memory_bandwidth)
@@ -97,31 +91,12 @@ std::uint32_t LonePlays::representation(const GroupMembers& group) {
   return of_group->second = representations_.try_emplace(std::move(description), next).first->second;
 }
 
-// Who sends to whom over which links, these in the order of their first use: how fast they are, and with what
-// shares. Folded links and those of ranks passed are others' as well, so that groups then are told apart.
+// Folded links and those of ranks passed are others' as well, so that groups then are told apart.
 std::uint32_t LonePlays::links_used(const CollectiveCall& call, std::uint32_t group_class,
                                     const GroupMembers& group, bool passes_others) {
-  if (of_graph_ == nullptr && !passes_others) return 0;
-  std::vector<std::uint64_t> description;
-  if (passes_others || !classes_.links.stands_for.empty()) {
-    description = {call.family, group_class};
-  } else {
-    std::map<std::uint32_t, std::uint64_t> numbers;
-    std::set<std::pair<std::int32_t, std::int32_t>> known;
-    for_each_message(planner_, call, group, [&](std::size_t, const Message& message, std::int64_t) {
-      if (!known.emplace(message.source, message.destination).second) return;
-      for (const LinkShare& use : of_graph_->used(message.source, message.destination)) {
-        const auto [link, fresh] = numbers.try_emplace(use.link, numbers.size());
-        description.push_back(link->second);
-        description.push_back(std::bit_cast<std::uint64_t>(use.share));
-        if (!fresh) continue;
-        const auto [dimension, bandwidth, latency] = of_graph_->kind(use.link);
-        description.push_back(std::bit_cast<std::uint64_t>(bandwidth));
-        description.push_back(static_cast<std::uint64_t>(latency));
-      }
-      description.push_back(UINT64_MAX);
-    });
-  }
+  const bool are_others = passes_others || !classes_.links.stands_for.empty();
+  std::vector<std::uint64_t> description =
+      are_others ? std::vector<std::uint64_t>{call.family, group_class} : ways_.description(call, group);
   const auto next = static_cast<std::uint32_t>(kinds_of_links_.size() + 1);
   const std::size_t length = description.size();
   const auto [kind, fresh] = kinds_of_links_.try_emplace(std::move(description), next);

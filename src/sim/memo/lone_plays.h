@@ -4,10 +4,10 @@
 // but time and place.
 //
 // Groups are alike that have one shape (sim/collective_plan.h) and whose ranks are represented alike. No link
-// of their dimensions has a speed of its own, and their ranks keep their order: lone groups are so. On a
-// network that has links of its own (network/message_links.h) their messages, too, use links that are as fast
-// and are shared as much, which is looked at for every kind of call; of folded ranks each group is its own
-// kind. So is each whose messages pass ranks of other groups.
+// of their dimensions has a speed of its own, and their ranks keep their order: lone groups are so. Where
+// links are a network's own, their messages use links that are as fast and are shared as much
+// (MessageWays::description); of folded ranks each group is its own kind there. So is, on any links, each
+// whose messages pass ranks of other groups.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@
 #include "ir/graph.h"
 #include "ir/result.h"
 #include "ir/study.h"
-#include "network/message_links.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/group_members.h"
 #include "sim/fold/rank_classes.h"
+#include "sim/memo/message_ways.h"
 
 namespace armilla {
 
@@ -49,8 +49,8 @@ struct LonePlay {
 
 class LonePlays {
  public:
-  // `run`: whose groups are played; `of_graph`: of networks that have links of their own, or nothing.
-  LonePlays(const NativePlay& run, MessageLinks* of_graph);
+  // `run`: whose groups are played; `ways`: of its messages.
+  LonePlays(const NativePlay& run, MessageWays& ways);
 
   // Null where members that start together do not end together at a later moment, and for the first of its
   // kind: what happens once need not be played twice. Stays where it is. Cost: that of a play for the
@@ -78,7 +78,7 @@ class LonePlays {
   const Study& study_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
-  MessageLinks* of_graph_;
+  MessageWays& ways_;
   Graph one_node_;  // what is played
   std::map<Key, Known> known_;
   std::map<std::vector<std::int32_t>, std::uint32_t> representations_;  // numbers

@@ -3,37 +3,15 @@
 #include <algorithm>
 
 #include "sim/engine/native_run.h"
-#include "sim/fold/rank_colours.h"
 
 namespace armilla {
-namespace {
-
-// Of a network whose messages always use the same links, where collectives may be looked up.
-std::unique_ptr<MessageLinks> fixed_links_of(const NativePlay& play) {
-  const Study& study = play.study;
-  if (play.options.every_message || study.what_if.jitter.deviation > 0) return nullptr;
-  // What goes over trees of switches uses other links than messages from end to end.
-  if (play.planner.climbs()) return nullptr;
-  std::unique_ptr<MessageLinks> links = message_links(study.network, study.machine, study.what_if);
-  return links != nullptr && links->are_fixed() ? std::move(links) : nullptr;
-}
-
-LoneGroups lone_groups_of(const NativePlay& play, const MessageLinks* links) {
-  const Study& study = play.study;
-  if (links != nullptr) return {play.graph, play.issued, study.machine, play.classes, play.planner};
-  if (play.options.every_message || !may_fold(study)) return {};
-  return {play.graph, play.issued, study.machine, study.what_if, play.classes, play.planner};
-}
-
-}  // namespace
-
 MemoisedCollectives::MemoisedCollectives(const NativePlay& play, const RunContext& context,
                                          GroupTable& groups, CollectiveRunner& runner,
                                          CollectiveClient& client)
     : context_(context),
-      links_(fixed_links_of(play)),
-      lone_(lone_groups_of(play, links_.get())),
-      plays_(play, links_.get()),
+      ways_(message_ways(play)),
+      lone_(ways_->lone_groups()),
+      plays_(play, *ways_),
       groups_(groups),
       runner_(runner),
       client_(client),
@@ -41,7 +19,7 @@ MemoisedCollectives::MemoisedCollectives(const NativePlay& play, const RunContex
       over_(context.classes.real.size()) {
   for (const FoldedFamily& family : context.classes.families) states_.emplace_back(family.groups.size());
   if (!lone_.any_sometimes()) return;
-  uses_.emplace(play.study.machine, context.classes, play.planner, links_.get());
+  uses_.emplace(*ways_, play.planner);
   played_.resize(context.classes.real.size());
 }
 

@@ -22,7 +22,6 @@
 
 #include "base/slots.h"
 #include "event/event_queue.h"
-#include "network/message_links.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/collective_runner.h"
 #include "sim/engine/group_members.h"
@@ -31,6 +30,7 @@
 #include "sim/memo/link_uses.h"
 #include "sim/memo/lone_groups.h"
 #include "sim/memo/lone_plays.h"
+#include "sim/memo/message_ways.h"
 
 namespace armilla {
 
@@ -143,7 +143,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   void finish(std::uint32_t id, std::uint32_t member, std::int32_t rank);
 
   RunContext context_;
-  std::unique_ptr<MessageLinks> links_;  // of networks that have links of their own
+  std::unique_ptr<MessageWays> ways_;
   LoneGroups lone_;
   LonePlays plays_;
   GroupTable& groups_;

@@ -1,0 +1,40 @@
+// Which links a run's messages use, of folded ranks and links those of who stands for them: what collectives
+// that are sometimes alone watch (sim/memo/link_uses.h), and what tells their groups apart
+// (sim/memo/lone_plays.h). Either the links of the machine's dimensions (network/topology.h), which every
+// rank has the same of, or those of a network with links of its own (network/message_links.h), where each
+// message of two ends uses the same ones whenever it is sent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ir/graph.h"
+#include "network/network.h"
+#include "sim/engine/group_members.h"
+#include "sim/memo/lone_groups.h"
+
+namespace armilla {
+
+struct NativePlay;
+
+class MessageWays {
+ public:
+  using Links = std::vector<std::uint32_t>;  // numbers below `links()`
+
+  virtual ~MessageWays() = default;
+  virtual std::size_t links() const = 0;
+  // Appends those that the message uses; one may come twice. O(hops).
+  virtual void add(const Message& message, Links& links) = 0;
+  // What calls of groups alike, whose messages pass no ranks of others, may differ in: who sends to whom over
+  // which links, these in the order of their first use, how fast they are and with what shares. Equal for
+  // calls whose messages fare alike, empty where all do. O(messages of the call x hops).
+  virtual std::vector<std::uint64_t> description(const CollectiveCall& call, const GroupMembers& group) = 0;
+  // The groups of the run whose collectives meet nothing on these links, always or sometimes.
+  virtual LoneGroups lone_groups() const = 0;
+};
+
+// `play` is used during this call only, what it refers to as long as the result lives.
+std::unique_ptr<MessageWays> message_ways(const NativePlay& play);
+
+}  // namespace armilla
