@@ -37,7 +37,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
         classes_(setup.link_classes),
         target_(queue_.add_handler(*this)) {
     queue_.add_observer(*this);
-    if (classes_ == nullptr) return;
+    if (!folds()) return;
     rank_sizes_.resize(setup.stands_for.size());
     for (const std::int32_t rank : setup.stands_for) ++rank_sizes_[static_cast<std::size_t>(rank)];
   }
@@ -62,7 +62,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       uses = choose_ways(ways_.ways(message), adaptive_ ? WayChoice::first : ways_.routing().choice, rates_);
       latency = latency_of(uses);
     }
-    if (classes_ != nullptr) uses = folded(uses, message.source);
+    if (folds()) uses = folded(uses, message.source);
     if (!adapts(message)) add_up(uses, message.bytes, 1);
     const std::uint32_t number = rates_.open(uses);
     if (number >= flights_.size()) flights_.resize(number + 1);
@@ -115,7 +115,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
 
   void count(const Message& message, std::int64_t times) override {
     std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, rates_);
-    if (classes_ != nullptr) uses = folded(uses, message.source);
+    if (folds()) uses = folded(uses, message.source);
     add_up(uses, message.bytes, times);
   }
   // Rates depend neither on the time nor on the order in which flows came. Events that were put off are
@@ -269,12 +269,14 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     return later(sum, Time(static_cast<std::int64_t>(std::min<WideProduct>(rounded, kEndOfTime.value))));
   }
 
+  bool folds() const { return !classes_.stands_for.empty(); }
+
   // By links that stand for theirs. Every rank of the sender's class sends such a message, and every link of
   // a class carries as many of them.
   std::vector<MaxMin::Use> folded(std::span<const MaxMin::Use> uses, std::int32_t source) const {
     std::vector<MaxMin::Use> together;
     for (const MaxMin::Use& use : uses) {
-      const std::uint32_t link = classes_->stands_for[use.link];
+      const std::uint32_t link = classes_.stands_for[use.link];
       const auto known = std::ranges::find_if(
           together, [&](const MaxMin::Use& other) { return other.link == link && other.share == use.share; });
       if (known == together.end()) {
@@ -285,7 +287,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     }
     for (MaxMin::Use& use : together) {
       const std::int64_t all = use.copies * rank_sizes_[static_cast<std::size_t>(source)];
-      use.copies = static_cast<std::uint32_t>(all / classes_->sizes[use.link]);
+      use.copies = static_cast<std::uint32_t>(all / classes_.sizes[use.link]);
     }
     return together;
   }
@@ -334,7 +336,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   std::vector<Connection> connections_;
   std::vector<Flight> flights_;  // by their number among the rates
   std::vector<NetworkSums::Carried> carried_;
-  const LinkClasses* classes_;            // nothing: every link for itself
+  const LinkClasses& classes_;
   std::vector<std::int64_t> rank_sizes_;  // of classes, per rank that stands for others
   std::int64_t messages_ = 0;
   std::uint32_t target_;

@@ -331,11 +331,11 @@ std::vector<Ways::Way> Ways::shortest_and_late_detours(std::uint32_t source, std
 }
 
 std::vector<LinkUse> Ways::used(std::span<const NetworkSums::Carried> carried,
-                                const LinkClasses* classes) const {
+                                const LinkClasses& classes) const {
   std::vector<LinkUse> uses;
   for (std::uint32_t link = 0; link < carried.size(); ++link) {
     if (carried[link].bytes == Bytes(0)) continue;
-    uses.push_back({link_name(link), links()[link].dimension, classes == nullptr ? 1 : classes->sizes[link],
+    uses.push_back({link_name(link), links()[link].dimension, classes.sizes.empty() ? 1 : classes.sizes[link],
                     carried[link].bytes, carried[link].busy, links()[link].figures.bandwidth});
   }
   std::stable_sort(uses.begin(), uses.end(),

@@ -46,7 +46,7 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
            .foreseen = {effort.all_messages, effort.all_bytes},
            .shared_dimensions =
                shared_dimensions(play.graph, play.issued, play.study.machine, play.classes, play.planner),
-           .link_classes = play.classes.links.stands_for.empty() ? nullptr : &play.classes.links})),
+           .link_classes = play.classes.links})),
       context_{play.graph, play.classes, queue_, order_, *network_},
       groups_(play.graph, play.classes, play.planner),
       recorder_(play.graph, play.classes, {play.options.intervals, play.options.collectives},
