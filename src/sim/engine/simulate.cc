@@ -15,6 +15,7 @@
 #include "sim/engine/native_run.h"
 #include "sim/fold/astra_fold.h"
 #include "sim/fold/rank_colours.h"
+#include "sim/link_loads.h"
 
 namespace armilla {
 namespace {
@@ -92,7 +93,7 @@ void note_switches(Result& result, const Graph& graph, const Study& study) {
   }
 }
 
-void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,
+void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner, LinkLoads& loads,
                           const NetworkPromises& promises) {
   const std::vector<std::int32_t> first = first_ranks(graph);
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<CollectiveRecord, Lone>>
@@ -107,8 +108,8 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
           planner.layout(graph, call.family, graph.families[call.family].group_of[rank]);
       facts.group_size = static_cast<std::int64_t>(layout.ranks.size());
       facts.algorithm = planner.describe(call, layout.shape);
-      facts.link_limit = planner.link_limit(call, layout);
-      facts.busiest_link = planner.busiest_link(call, layout);
+      facts.link_limit = loads.limit(call, layout);
+      facts.busiest_link = loads.busiest(call, layout);
       lone.ends_apart = call.kind == CollectiveKind::broadcast || !layout.is_grid();
       if (call.custom < 0) {
         lone.about = planner.describe_chunks(call, layout.shape, facts);
@@ -251,7 +252,8 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   run.play();
   Result result = run.result();
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
-  describe_collectives(result, graph, planner, promises_of(study.network));
+  LinkLoads loads(machine, study.collectives, planner);
+  describe_collectives(result, graph, planner, loads, promises_of(study.network));
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
   warn_of_cables(result, study);

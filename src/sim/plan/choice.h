@@ -11,11 +11,9 @@ namespace armilla {
 // of two moves as few bytes; other numbers move no fewer in trees, which are for small messages.
 inline constexpr std::string_view kForPowersOfTwo = "halving-doubling",
                                   kForOtherNumbers = "double-binary-tree";
-// Of the algorithms in switches the one whose all-reduce is a reduce-scatter and an all-gather.
-inline constexpr std::string_view kInPieces = "nvls";
-
-// What NVSwitches do, each alone.
-inline constexpr std::string_view kInOneSwitch = "nvls";
+// Of the algorithms in switches the one whose all-reduce is a reduce-scatter and an all-gather, which
+// NVSwitches do, each alone: not in trees of several.
+inline constexpr std::string_view kNvls = "nvls";
 
 // Whether calls go as the library would have them.
 inline bool has_no_wish(const CollectiveOptions& options) {

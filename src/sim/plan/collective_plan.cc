@@ -4,32 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
-#include "collective/cables.h"
 #include "network/topology.h"
+#include "sim/plan/algorithm_choices.h"
 #include "sim/plan/choice.h"
+#include "sim/plan/library.h"
 #include "sim/plan/member_order.h"
+#include "sim/plan/plan_maker.h"
 
 namespace armilla {
-namespace {
-
-// Tokens cross a dimension once for all ranks behind it: of H_0 copies for ranks only H_d go to blocks of
-// ranks with equal coordinates from d on. Outwards first on the way to the experts, last on the way back.
-void route_tokens(std::vector<CollectivePhase>& phases, const ExpertRouting& routing,
-                  const GroupShape& shape) {
-  const double copies = expected_blocks(routing, shape.ranks);
-  for (CollectivePhase& phase : phases) {
-    std::int64_t blocks = 1;
-    for (std::size_t d = phase.dimension; d < shape.sizes.size(); ++d) blocks *= shape.sizes[d];
-    const double share = expected_blocks(routing, blocks) / copies;
-    phase.bytes = Bytes(std::llround(static_cast<double>(phase.bytes.value) * share));
-  }
-  if (routing.to_experts) std::reverse(phases.begin(), phases.end());
-}
-
-}  // namespace
-
 bool has_cables(const Machine& machine) {
   return std::any_of(machine.dimensions.begin(), machine.dimensions.end(),
                      [](const Dimension& dimension) { return !dimension.cables.empty(); });
@@ -65,6 +50,73 @@ std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, s
   return phase.order == nullptr ? position : phase.order->position_of[static_cast<std::size_t>(position)];
 }
 
+// Trees over all dimensions are about as fast as the last.
+std::uint32_t crossed_by(const PlannedPhase& phase, const Machine& machine) {
+  return std::min(phase.dimension, static_cast<std::uint32_t>(machine.dimensions.size()) - 1);
+}
+
+ChunkLoads loads_of(const CollectivePlan& plan, const Machine& machine) {
+  ChunkLoads loads;
+  for (const PlannedPhase& phase : plan.phases) {
+    Dimension attained;
+    const std::uint32_t crossed = crossed_by(phase, machine);
+    const Dimension* dimension = &machine.dimensions[crossed];
+    if (phase.attained != 1) {
+      attained = *dimension;
+      attained.bandwidth.value *= phase.attained;
+      dimension = &attained;
+    }
+    PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, crossed, *dimension));
+    // Links and queues of others than the root's block.
+    if (phase.members == PhaseMembers::other_blocks)
+      load.dimension += static_cast<std::uint32_t>(machine.dimensions.size());
+  }
+  return loads;
+}
+
+namespace {
+
+// Itself. Throws Error for chunks that cannot be.
+const CollectiveOptions& checked(const CollectiveOptions& options) {
+  constexpr std::int64_t kMostChunks = 1 << 16;
+  if (options.chunks && (*options.chunks < 1 || *options.chunks > kMostChunks)) {
+    throw Error("collectives.chunks", fmt::format("{} chunks", *options.chunks),
+                fmt::format("between 1 and {}", kMostChunks));
+  }
+  if (options.active_chunks < 1) {
+    throw Error("collectives.active_chunks", fmt::format("{} active chunks", options.active_chunks),
+                "at least 1");
+  }
+  return options;
+}
+
+}  // namespace
+
+CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
+                                     const NetworkPromises& network)
+    : machine_(machine),
+      options_(checked(options)),
+      knows_dimensions_(network.knows_dimensions),
+      choices_(std::make_unique<AlgorithmChoices>(machine, options, network)),
+      library_(std::make_unique<CollectiveLibrary>(machine, options, network, *choices_)),
+      maker_(std::make_unique<PlanMaker>(machine, options, network, *choices_, *library_)),
+      // The library's rings and trees, too, are chosen by size.
+      chooses_by_size_(choices_->are_several() || (machine.dimensions.size() > 1 && has_no_wish(options))) {}
+
+CollectivePlanner::~CollectivePlanner() = default;
+
+bool CollectivePlanner::climbs() const {
+  return choices_->climb();
+}
+
+const std::set<std::string>& CollectivePlanner::substitutions() const {
+  return maker_->substitutions();
+}
+
+std::uint32_t CollectivePlanner::reducing_dimensions(CollectiveKind kind) const {
+  return choices_->reducing_dimensions(kind);
+}
+
 const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t family, std::int32_t group) {
   const auto [found, fresh] = layouts_.try_emplace({family, group});
   if (fresh) {
@@ -75,16 +127,14 @@ const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t f
 }
 
 std::uint32_t CollectivePlanner::shape(const GroupShape& shape) {
-  const auto [found, fresh] = shape_numbers_.try_emplace(shape, static_cast<std::uint32_t>(shapes_.size()));
-  if (fresh) shapes_.push_back(shape);
-  return found->second;
+  return maker_->number(shape);
 }
 
 std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t shape) {
   if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
   const auto [found, fresh] = chunk_counts_.try_emplace(key_of(call, shape));
   if (fresh) {
-    const std::int64_t rings = flat_rings(call.kind, shapes_[shape]);
+    const std::int64_t rings = library_->flat_rings(call.kind, maker_->shape(shape));
     const std::int64_t all_rings = (kFewestChunks + rings - 1) / rings * rings;
     found->second = std::clamp<std::int64_t>(
         call.bytes.value, 1,
@@ -95,7 +145,7 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
 
 std::uint32_t CollectivePlanner::turns(const CollectiveCall& call) const {
   // Trees of switches have more than two roots to choose from.
-  const std::int64_t most = climbs_ ? kMostTrees : 2;
+  const std::int64_t most = climbs() ? kMostTrees : 2;
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(std::min(call.bytes.value, options_.chunks.value_or(most)), 1, most));
 }
@@ -108,105 +158,34 @@ std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const Colle
                                                                      std::uint32_t shape) {
   std::vector<const CollectivePlan*> possible;
   const Bytes bytes = chunk_bytes(call, 0, chunks(call, shape));
-  for (std::uint32_t order = 0; order < orders(call.kind, shapes_[shape]).size(); ++order) {
+  for (std::uint32_t order = 0; order < maker_->orders(call.kind, maker_->shape(shape)).size(); ++order) {
     for (std::uint32_t turn = 0; turn < turns(call); ++turn)
       possible.push_back(&plan(call, shape, bytes, {order, turn}));
   }
   return possible;
 }
 
-std::uint32_t CollectivePlanner::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
-  const bool goes_round = kind != CollectiveKind::all_to_all && kind != CollectiveKind::barrier;
-  if (!goes_round || !has_no_wish(options_)) return 1;
-  return std::min(kMostRings, most_rings(shape));
-}
-
-const MemberOrder* CollectivePlanner::order_of(std::uint32_t shape, std::uint32_t ring) {
-  const auto [found, fresh] = member_orders_.try_emplace(shape);
-  if (fresh) found->second = orders_of_rings(shapes_[shape], machine_.dimensions.front().cables);
-  const MemberOrder& order = found->second[ring];
-  return std::ranges::is_sorted(order.member_at) ? nullptr : &order;
-}
-
-// Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have
-// one that works.
-std::vector<std::vector<std::uint32_t>> CollectivePlanner::orders(CollectiveKind kind,
-                                                                  const GroupShape& shape) const {
-  if (shape.sizes.empty()) return std::vector<std::vector<std::uint32_t>>(flat_rings(kind, shape));
-  std::vector<std::uint32_t> order(shape.sizes.size()), rings;
-  for (std::uint32_t d = 0; d < order.size(); ++d) {
-    order[d] = d;
-    if (shape.sizes[d] > 1 && passes_others(machine_.dimensions[d])) rings.push_back(d);
-  }
-  std::vector<std::vector<std::uint32_t>> found = {order};
-  const bool rotates = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
-                       kind == CollectiveKind::all_gather;
-  if (!rotates || options_.decomposition != Decomposition::multi_axis) return found;
-  for (std::size_t shift = 1; shift < rings.size(); ++shift) {
-    for (std::size_t i = 0; i < rings.size(); ++i) order[rings[i]] = rings[(i + shift) % rings.size()];
-    found.push_back(order);
-  }
-  return found;
-}
-
 // None of flat algorithms, whose messages cross several dimensions.
 std::vector<ChunkLoads> CollectivePlanner::phase_loads(const CollectiveCall& call, std::uint32_t shape) {
-  std::vector<ChunkLoads> loads(orders(call.kind, shapes_[shape]).size());
+  std::vector<ChunkLoads> loads(maker_->orders(call.kind, maker_->shape(shape)).size());
   for (std::uint32_t order = 0; order < loads.size(); ++order) {
-    const CollectivePlan plan = make_plan(call, shape, call.bytes, {order, 0}, picks(call, shape));
+    const CollectivePlan plan = maker_->make(call, shape, call.bytes, {order, 0}, picks(call, shape));
     for (const PlannedPhase& phase : plan.phases) {
       if (phase.dimension == kAllDimensions && phase.tree < 0) return {{}};
     }
-    loads[order] = loads_of(plan);
+    loads[order] = loads_of(plan, machine_);
   }
   return loads;
 }
 
-// Trees over all dimensions are about as fast as the last.
-std::uint32_t CollectivePlanner::crossed_by(const PlannedPhase& phase) const {
-  return std::min(phase.dimension, static_cast<std::uint32_t>(machine_.dimensions.size()) - 1);
-}
-
-ChunkLoads CollectivePlanner::loads_of(const CollectivePlan& plan) const {
-  ChunkLoads loads;
-  for (const PlannedPhase& phase : plan.phases) {
-    Dimension attained;
-    const std::uint32_t crossed = crossed_by(phase);
-    const Dimension* dimension = &machine_.dimensions[crossed];
-    if (phase.attained != 1) {
-      attained = *dimension;
-      attained.bandwidth.value *= phase.attained;
-      dimension = &attained;
-    }
-    PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, crossed, *dimension));
-    // Links and queues of others than the root's block.
-    if (phase.members == PhaseMembers::other_blocks)
-      load.dimension += static_cast<std::uint32_t>(machine_.dimensions.size());
-  }
-  return loads;
-}
-
-double CollectivePlanner::attained(std::uint32_t shape, std::uint32_t dimension, CollectiveKind kind) {
-  const Dimension& whole = machine_.dimensions[dimension];
-  if (whole.cables.empty()) return 1;
-  const auto [found, fresh] = attained_.try_emplace({shape, dimension, kind});
-  if (fresh) {
-    const Bandwidth rate =
-        attained_on_cables(whole, shapes_[shape].places[dimension], kind, machine_.device.host_bandwidth);
-    found->second = rate.value / whole.bandwidth.value;
-  }
-  return found->second;
-}
-
-const std::vector<CollectivePlanner::Way>& CollectivePlanner::ways(const CollectiveCall& call,
-                                                                   std::uint32_t shape) {
+const std::vector<ChunkWay>& CollectivePlanner::ways(const CollectiveCall& call, std::uint32_t shape) {
   const auto [found, fresh] = ways_.try_emplace(key_of(call, shape));
   if (!fresh) return found->second;
-  const std::uint32_t rings = flat_rings(call.kind, shapes_[shape]);
+  const std::uint32_t rings = library_->flat_rings(call.kind, maker_->shape(shape));
   for (std::uint32_t chunk = 0; rings > 1 && chunk < chunks(call, shape); ++chunk)
     found->second.push_back({chunk % rings, 0});
   if (rings > 1) return found->second;
-  const std::uint32_t turns_of_call = climbs_ ? kMostTrees : 2;
+  const std::uint32_t turns_of_call = climbs() ? kMostTrees : 2;
   std::vector<std::uint32_t> turns;
   for (const std::uint32_t order : share_out(phase_loads(call, shape), chunks(call, shape))) {
     turns.resize(std::max<std::size_t>(turns.size(), order + 1));
@@ -235,129 +214,19 @@ Bytes CollectivePlanner::chunk_bytes(const CollectiveCall& call, std::int64_t ch
   return Bytes(call.bytes.value / count + (chunk < call.bytes.value % count ? 1 : 0));
 }
 
-const Schedule& CollectivePlanner::schedule(const Algorithm& algorithm, const ScheduleRequest& request) {
-  const ScheduleKey key{&algorithm,          request.kind, request.ranks,
-                        request.bytes.value, request.root, request.chunk};
-  const auto found = schedules_.find(key);
-  if (found != schedules_.end()) return found->second;
-  return schedules_.emplace(key, algorithm.schedule(request)).first->second;
-}
-
-CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uint32_t shape_number,
-                                            Bytes bytes, const Way& way, Picks taken) {
-  if (const CollectiveCall made = as_made(call); made.kind != call.kind)
-    return make_plan(made, shape_number, made.bytes, way, taken);
-  const GroupShape& shape = shapes_[shape_number];
-  if (call.root < 0 || call.root >= shape.ranks) {
-    throw Error("collective", fmt::format("{} over {} ranks has no member {} to be its root",
-                                          name_of(call.kind), shape.ranks, call.root));
-  }
-  CollectivePlan plan;
-  // Members of a grid come in rank order: the root's number in mixed radix.
-  std::int64_t rest = call.root;
-  for (const std::int64_t size : shape.sizes) {
-    plan.root.push_back(static_cast<std::int32_t>(rest % size));
-    rest /= size;
-  }
-  const auto add = [&](std::uint32_t dimension, const CollectivePhase& phase, std::int64_t size,
-                       std::int32_t root) -> PlannedPhase& {
-    // What serves other blocks has choices of its own kind, and takes the usual one.
-    const bool serves = phase.members == PhaseMembers::other_blocks;
-    const Algorithm& chosen = algorithm(phase.kind, dimension, serves ? 0 : taken);
-    ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),     phase.bytes,
-                            root,       static_cast<std::int32_t>(way.turn), false};
-    // Smaller blocks than a quarter of what a link moves in a message's latency, of two links, only wait.
-    if (dimension != kAllDimensions) {
-      const Dimension& own = machine_.dimensions[dimension];
-      request.least_block = Bytes(std::llround(in_seconds(own.latency) / 2 * own.bandwidth.value));
-    }
-    const bool climbs = chosen.in_switch() && grows_trees_;
-    request.tree = climbs;
-    if (climbs) request.chunk = 0;
-    const Schedule& made = schedule(chosen, request);
-    const auto wished = replaced_.find({phase.kind, dimension});
-    if (wished != replaced_.end()) {
-      const bool performs =
-          Algorithm(wished->second, options_.algorithms_where).performs(phase.kind);  // it was not for that
-      substitutions_.insert(
-          fmt::format("algorithm '{}' {} {}: '{}' is used instead", wished->second,
-                      performs ? "runs in switches, and there are none that reduce for" : "cannot perform",
-                      name_of(phase.kind), chosen.name()));
-    }
-    PlannedPhase& planned =
-        plan.phases.emplace_back(PlannedPhase{dimension, phase.kind, phase.members, &made, chosen.name()});
-    if (climbs) planned.tree = static_cast<std::int32_t>(way.turn);
-    return planned;
-  };
-  if (shape.ranks < 2) return plan;
-  if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
-    const MemberOrder* const order =
-        flat_rings(call.kind, shape) > 1 ? order_of(shape_number, way.order) : nullptr;
-    const std::int32_t root =
-        order == nullptr ? call.root : order->position_of[static_cast<std::size_t>(call.root)];
-    PlannedPhase& flat = add(kAllDimensions, {0, call.kind, bytes}, shape.ranks, root);
-    flat.order = order;
-    flat.queue = way.order;
-    return plan;
-  }
-  std::vector<CollectivePhase> phases = phases_of(call, bytes, shape, way, taken);
-  if (call.routing.experts > 0) route_tokens(phases, call.routing, shape);
-  for (CollectivePhase& phase : phases) {
-    const Crossing crossing = cross_as_the_library(phase, call, bytes, shape, taken);
-    PlannedPhase& planned =
-        add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
-    planned.crossing = crossing;
-    planned.attained = attained(shape_number, phase.dimension, phase.kind);
-    // Rings take several ways at once; what other algorithms send takes the cables between its ends.
-    const bool on_rings = planned.algorithm == "ring" && phase.kind != CollectiveKind::all_to_all;
-    if (on_rings && !machine_.dimensions[phase.dimension].cables.empty())
-      planned.share = static_cast<float>(planned.attained);
-    // NCCL's NVLSTree gives back the sums on channels of their own.
-    const bool gives_back =
-        call.kind == CollectiveKind::all_reduce && phase.kind == CollectiveKind::all_gather;
-    if (gives_back && algorithm(phase.kind, phase.dimension, taken).in_switch())
-      planned.queue = static_cast<std::uint32_t>(machine_.dimensions.size());
-  }
-  return plan;
-}
-
-std::vector<CollectivePhase> CollectivePlanner::phases_of(const CollectiveCall& call, Bytes bytes,
-                                                          const GroupShape& shape, const Way& way,
-                                                          Picks taken) const {
-  if ((taken & kOverAllLines) != 0) return decompose_over_all_lines(call.kind, bytes, shape.sizes);
-  const std::vector<CollectivePhase> phases =
-      decompose(call.kind, bytes, shape.sizes, options_.decomposition, orders(call.kind, shape)[way.order]);
-  if (!has_no_wish(options_)) return phases;
-  // Where switches add up pieces and return them, some channels scatter while others gather: a phase each.
-  std::vector<CollectivePhase> apart;
-  for (const CollectivePhase& phase : phases) {
-    const auto goes_by_pieces = [&](CollectiveKind kind) {
-      return algorithm(kind, phase.dimension, taken).name() == kInPieces;
-    };
-    if (phase.kind != CollectiveKind::all_reduce || !goes_by_pieces(phase.kind) ||
-        !goes_by_pieces(CollectiveKind::reduce_scatter) || !goes_by_pieces(CollectiveKind::all_gather)) {
-      apart.push_back(phase);
-      continue;
-    }
-    apart.push_back({phase.dimension, CollectiveKind::reduce_scatter, phase.bytes});
-    apart.push_back({phase.dimension, CollectiveKind::all_gather, phase.bytes});
-  }
-  return apart;
-}
-
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape,
                                               std::int64_t chunk) {
-  const Way way = ways(call, shape)[static_cast<std::size_t>(chunk)];
+  const ChunkWay way = ways(call, shape)[static_cast<std::size_t>(chunk)];
   return plan(call, shape, chunk_bytes(call, chunk, chunks(call, shape)), way);
 }
 
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes,
-                                              const Way& way) {
-  const Picks taken = picks(call, shape);
+                                              const ChunkWay& way) {
+  const AlgorithmPicks taken = picks(call, shape);
   const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, taken, call.bytes};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  return plans_.emplace(key, make_plan(call, shape, bytes, way, taken)).first->second;
+  return plans_.emplace(key, maker_->make(call, shape, bytes, way, taken)).first->second;
 }
 
 std::vector<std::pair<const CollectivePlan*, std::int64_t>> CollectivePlanner::plans(
@@ -390,11 +259,133 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
     }
   }
   std::set<std::uint32_t> taken;
-  for (const Way& way : ways(call, shape)) taken.insert(way.order);
+  for (const ChunkWay& way : ways(call, shape)) taken.insert(way.order);
   const bool is_flat = !first.phases.empty() && first.phases.front().dimension == kAllDimensions;
   if (taken.size() > 1 && is_flat) text += fmt::format(", {} of them", taken.size());
   if (taken.size() > 1 && !is_flat) text += fmt::format("; chunks in {} orders", taken.size());
   return text;
+}
+
+// Of the whole call, so that all chunks of it go alike.
+AlgorithmPicks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_t shape_number) {
+  if (const CollectiveCall made = library_->as_made(call); made.kind != call.kind)
+    return picks(made, shape_number);
+  const GroupShape& shape = maker_->shape(shape_number);
+  if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
+  const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
+  if (fresh) found->second = fastest(call, shape_number);
+  return found->second;
+}
+
+std::vector<AlgorithmPicks> CollectivePlanner::possible_picks(const CollectiveCall& call,
+                                                              const GroupShape& shape) const {
+  std::vector<AlgorithmPicks> possible =
+      choices_->possible(maker_->phases_of(call, call.bytes, shape, {}, 0), shape);
+  const std::size_t in_root_lines = maker_->may_go_over_all_lines(call.kind, shape) ? possible.size() : 0;
+  for (std::size_t i = 0; i < in_root_lines; ++i)
+    possible.push_back(possible[i] | AlgorithmChoices::kOverAllLines);
+  return possible;
+}
+
+// As NCCL chooses: by the time that each is expected to take, here of all bytes in as many chunks as are
+// best. In the switch only what the busiest link carries less of, as of an all-reduce; but a barrier carries
+// nothing. A reduce-scatter or an all-gather alone gains no bytes there, only steps, where rings are long:
+// NCCL's model has them move all of the buffer by NVLS, (n - 1) / n of it round the ring, and leaves them to
+// rings among several nodes without CollNet (src/graph/tuning.cc).
+AlgorithmPicks CollectivePlanner::fastest(const CollectiveCall& call, std::uint32_t shape_number) {
+  const GroupShape& shape = maker_->shape(shape_number);
+  const std::vector<AlgorithmPicks> possible = possible_picks(call, shape);
+  if (possible.size() == 1) return 0;
+  double least = std::numeric_limits<double>::infinity();
+  AlgorithmPicks found = 0;
+  const auto busy_on = [](const ChunkLoads& loads, std::uint32_t dimension) {
+    double busy = 0, free_out = 0, free_in = 0;
+    for (const PhaseLoad& load : loads) {
+      if (load.dimension != dimension) continue;
+      busy += load.busy;
+      free_out += load.free_out;
+      free_in += load.free_in;
+    }
+    return busy - std::min(free_out, free_in);
+  };
+  ChunkLoads usual;
+  for (const AlgorithmPicks taken : possible) {
+    const CollectivePlan plan = maker_->make(call, shape_number, call.bytes, {}, taken);
+    const ChunkLoads loads = loads_of(plan, machine_);
+    if (taken == 0) usual = loads;
+    double alike = 0;  // seconds that NCCL counts for bytes where both carry as much
+    const bool gains = std::ranges::all_of(plan.phases, [&](const PlannedPhase& phase) {
+      const std::optional<CollectiveProtocol>& in_switch = machine_.dimensions[phase.dimension].in_switch;
+      if (taken == 0 || !in_switch || phase.algorithm != in_switch->name) return true;
+      const double busy = busy_on(loads, phase.dimension);
+      if (call.kind == CollectiveKind::barrier || busy < busy_on(usual, phase.dimension)) return true;
+      const bool scatters_or_gathers =
+          phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather;
+      alike = busy / static_cast<double>(phase.schedule->ranks - 1);
+      return scatters_or_gathers && plan.phases.size() == 1;
+    });
+    if (!gains) continue;
+    const std::span<const ChunkLoads> ways(&loads, 1);
+    const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
+    const double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
+                           (options_.measured ? library_->beyond(plan, shape).total() : 0) + alike;
+    if (seconds >= least) continue;
+    least = seconds;
+    found = taken;
+  }
+  return found;
+}
+
+Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape) {
+  return from_seconds(beyond(call, shape).total());
+}
+
+Time CollectivePlanner::held_by_protocol(const CollectiveCall& call, std::uint32_t shape) {
+  return from_seconds(beyond(call, shape).bytes);
+}
+
+const BeyondSchedule& CollectivePlanner::beyond(const CollectiveCall& call, std::uint32_t shape) {
+  static constexpr BeyondSchedule kNothing{};
+  if (call.custom >= 0 || library_->as_made(call).kind == CollectiveKind::barrier) return kNothing;
+  if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return kNothing;
+  const auto [found, fresh] = beyond_.try_emplace(key_of(call, shape));
+  if (fresh)
+    found->second =
+        library_->beyond(maker_->make(call, shape, call.bytes, {}, picks(call, shape)), maker_->shape(shape));
+  return found->second;
+}
+
+Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& layout) {
+  const std::vector<ChunkLoads> loads = phase_loads(call, layout.shape);
+  const BeyondSchedule& own = beyond(call, layout.shape);
+  double seconds = own.launch + own.steps;
+  if (!loads.front().empty())
+    return from_seconds(seconds +
+                        estimate_chunks(loads, chunks(call, layout.shape), options_.active_chunks).latency);
+  // Of a flat call: of its steps, each from a member to the next, on average.
+  const Topology topology(machine_);
+  for (const PlannedPhase& phase : plan(call, layout, 0).phases) {
+    double ways = 0;
+    for (std::int32_t here = 0; here < phase.schedule->ranks; ++here) {
+      const std::int32_t there = (here + 1) % phase.schedule->ranks;
+      const Message message{rank_at(phase, layout, layout.ranks.front(), 0, here),
+                            rank_at(phase, layout, layout.ranks.front(), 0, there), Bytes(1),
+                            phase.dimension};
+      Position at = topology.start(message);
+      while (at.hops_left > 0)
+        ways += in_seconds(machine_.dimensions[topology.advance(message, at).dimension].latency);
+    }
+    Dimension flat;
+    flat.kind = DimensionKind::switched;
+    flat.bandwidth = Bandwidth(1);
+    flat.latency = from_seconds(ways / phase.schedule->ranks / 2);  // of two links
+    seconds += phase_load(*phase.schedule, 0, flat).latency;
+  }
+  const double rounds =
+      std::ceil(static_cast<double>(chunks(call, layout.shape)) /
+                static_cast<double>(options_.active_chunks *
+                                    library_->flat_rings(call.kind, maker_->shape(layout.shape))));
+  return from_seconds(seconds * rounds);
 }
 
 }  // namespace armilla

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "sim/astra/astra_plan.h"
+#include "sim/link_loads.h"
 
 namespace armilla {
 namespace {
@@ -68,7 +69,7 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankC
     if (fresh) {
       found->second = call.custom >= 0 ? traffic_per_member(
                                              graph.custom[static_cast<std::size_t>(call.custom)], call.bytes)
-                                       : planner.traffic_per_member(call, shape);
+                                       : traffic_per_member(planner, call, shape);
     }
     return found->second;
   });

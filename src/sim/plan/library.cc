@@ -1,5 +1,5 @@
-// What the collective library does with a call that schedules do not say: rings or trees between nodes, and
-// what its protocols take.
+#include "sim/plan/library.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/collective_plan.h"
+#include "sim/chunk_count.h"
 #include "sim/plan/choice.h"
 #include "sim/plan/member_order.h"
 
@@ -117,7 +117,7 @@ double most_from_switch(const Schedule& schedule) {
 
 }  // namespace
 
-CollectiveCall CollectivePlanner::as_made(const CollectiveCall& call) const {
+CollectiveCall CollectiveLibrary::as_made(const CollectiveCall& call) const {
   if (call.kind != CollectiveKind::barrier || !options_.measured || !has_no_wish(options_)) return call;
   CollectiveCall made = call;
   made.kind = CollectiveKind::all_reduce;
@@ -125,16 +125,22 @@ CollectiveCall CollectivePlanner::as_made(const CollectiveCall& call) const {
   return made;
 }
 
+std::uint32_t CollectiveLibrary::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
+  const bool goes_round = kind != CollectiveKind::all_to_all && kind != CollectiveKind::barrier;
+  if (!goes_round || !has_no_wish(options_)) return 1;
+  return std::min(kMostRings, most_rings(shape));
+}
+
 // Between N nodes a hierarchy carries (N - 1) / N of a member's share; NCCL's rings, one per NIC, pass all n
 // ranks and carry (n - 1) / n of it. Its trees carry all of it, between two nodes half; an all-reduce takes
 // them where that is faster, or where the switches inside reduce (NVLSTree).
-Crossing CollectivePlanner::cross_as_the_library(CollectivePhase& phase, const CollectiveCall& call,
-                                                 Bytes bytes, const GroupShape& shape, Picks taken) const {
+Crossing CollectiveLibrary::cross(CollectivePhase& phase, const CollectiveCall& call, Bytes bytes,
+                                  const GroupShape& shape, AlgorithmPicks taken) const {
   Crossing crossing = Crossing::hierarchy;
   if (!options_.measured || !has_no_wish(options_) || bytes < Bytes(1)) return crossing;
   const Dimension& dimension = machine_.dimensions[phase.dimension];
   const std::int64_t inside = members_inside(shape, phase.dimension), nodes = shape.sizes[phase.dimension];
-  const Algorithm& chosen = algorithm(phase.kind, phase.dimension, taken);
+  const Algorithm& chosen = choices_.taken(phase.kind, phase.dimension, taken);
   if (inside == 1 || dimension.protocols.empty() || chosen.in_switch()) return crossing;
   // The library has rings alone for them, through all of which pass all bytes.
   if (phase.kind == CollectiveKind::broadcast || phase.kind == CollectiveKind::reduce) return Crossing::rings;
@@ -149,7 +155,7 @@ Crossing CollectivePlanner::cross_as_the_library(CollectivePhase& phase, const C
     const double seconds = 2 * chunks * static_cast<double>(phase.bytes.value) / dimension.bandwidth.value;
     // All-reduces are what the members inside reduce and gather for.
     const bool reduced_inside =
-        shape.sizes.front() > 1 && algorithm(CollectiveKind::reduce_scatter, 0, taken).in_switch();
+        shape.sizes.front() > 1 && choices_.taken(CollectiveKind::reduce_scatter, 0, taken).in_switch();
     const bool climbs = reduced_inside || prefers_trees(dimension.protocols, nodes, inside, call.bytes,
                                                         seconds * ring, seconds * tree);
     crossing = climbs ? Crossing::trees : Crossing::rings;
@@ -162,28 +168,9 @@ Crossing CollectivePlanner::cross_as_the_library(CollectivePhase& phase, const C
   return crossing;
 }
 
-Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape) {
-  return from_seconds(beyond(call, shape).total());
-}
-
-Time CollectivePlanner::held_by_protocol(const CollectiveCall& call, std::uint32_t shape) {
-  return from_seconds(beyond(call, shape).bytes);
-}
-
-const CollectivePlanner::Beyond& CollectivePlanner::beyond(const CollectiveCall& call, std::uint32_t shape) {
-  static constexpr Beyond kNothing{};
-  if (call.custom >= 0 || as_made(call).kind == CollectiveKind::barrier) return kNothing;
-  if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return kNothing;
-  const auto [found, fresh] = beyond_.try_emplace(key_of(call, shape));
-  if (fresh)
-    found->second = beyond(make_plan(call, shape, call.bytes, {}, picks(call, shape)), shapes_[shape]);
-  return found->second;
-}
-
 // What the fastest protocol for a phase costs beyond its schedule. Flat rings cross from node to node on the
 // dimension above, each with its share of the bytes; the steps inside nodes are messages of their own.
-CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
-                                                    const GroupShape& shape) const {
+BeyondSchedule CollectiveLibrary::beyond(const PlannedPhase& phase, const GroupShape& shape) const {
   const bool flat = phase.dimension == kAllDimensions;
   const std::uint32_t crossed = flat ? 1 : phase.dimension;
   const std::int64_t inside = flat ? 1 : members_inside(shape, phase.dimension);
@@ -210,20 +197,20 @@ CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
   if (flat) bytes /= flat_rings(phase.kind, shape);
   const Crossing crossing = flat ? Crossing::rings : phase.crossing;
-  std::optional<Beyond> least;
+  std::optional<BeyondSchedule> least;
   for (const CollectiveProtocol& protocol : protocols) {
     const double steps = by_switch ? in_seconds(protocol.step)
                                    : library_latency(protocol, phase.kind, ranks, inside, crossing);
     const double slower = 1 / (protocol.share * phase.attained) - 1 / moved;
-    const Beyond own{in_seconds(protocol.launch), steps, bytes * slower / dimension.bandwidth.value};
+    const BeyondSchedule own{in_seconds(protocol.launch), steps, bytes * slower / dimension.bandwidth.value};
     if (!least || own.total() < least->total()) least = own;
   }
-  return least.value_or(Beyond{});
+  return least.value_or(BeyondSchedule{});
 }
 
 // The library's steps from node to node count the network's latency, which messages of the schedule take as
 // well. Those of an exchange are of its kernel.
-bool CollectivePlanner::steps_hold_latency(const PlannedPhase& phase) const {
+bool CollectiveLibrary::steps_hold_latency(const PlannedPhase& phase) const {
   if (phase.dimension == kAllDimensions || phase.dimension == 0 || phase.kind == CollectiveKind::all_to_all)
     return false;
   const Dimension& dimension = machine_.dimensions[phase.dimension];
@@ -232,8 +219,8 @@ bool CollectivePlanner::steps_hold_latency(const PlannedPhase& phase) const {
 }
 
 // What of the call's time that latency is.
-double CollectivePlanner::latency_between_nodes(const CollectivePlan& plan) const {
-  ChunkLoads loads = loads_of(plan);
+double CollectiveLibrary::latency_between_nodes(const CollectivePlan& plan) const {
+  ChunkLoads loads = loads_of(plan, machine_);
   const std::span<const ChunkLoads> ways(&loads, 1);
   const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
   const double all = estimate_chunks(ways, count, options_.active_chunks).total;
@@ -245,15 +232,14 @@ double CollectivePlanner::latency_between_nodes(const CollectivePlan& plan) cons
 
 // One kernel does all phases. Chunks pass the root's block while others pass the rest; sums are given back
 // while others go out.
-CollectivePlanner::Beyond CollectivePlanner::beyond(const CollectivePlan& plan,
-                                                    const GroupShape& shape) const {
-  Beyond all;
+BeyondSchedule CollectiveLibrary::beyond(const CollectivePlan& plan, const GroupShape& shape) const {
+  BeyondSchedule all;
   double between_nodes = 0;
   double of_root_block = 0, of_others = 0, given_back = 0;
   for (const PlannedPhase& phase : plan.phases) {
     const bool flat = phase.dimension == kAllDimensions;
     if (flat && (nodes_in(shape) < 2 || phase.tree >= 0)) continue;
-    const Beyond own = beyond(phase, shape);
+    const BeyondSchedule own = beyond(phase, shape);
     all.launch = std::max(all.launch, own.launch);
     all.steps += own.steps;
     if (steps_hold_latency(phase)) between_nodes += own.steps;

@@ -1,11 +1,10 @@
-// What a call's messages put on links.
+#include "sim/link_loads.h"
+
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
 #include "network/topology.h"
-#include "sim/collective_plan.h"
 #include "sim/plan/choice.h"
 #include "sim/plan/link_limit.h"
 
@@ -22,9 +21,10 @@ bool looks_alike_from_everywhere(const Schedule& schedule, std::size_t members, 
 
 }  // namespace
 
-MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, std::uint32_t shape) {
+MemberTraffic traffic_per_member(CollectivePlanner& planner, const CollectiveCall& call,
+                                 std::uint32_t shape) {
   MemberTraffic total;
-  for (const auto& [plan, times] : plans(call, shape)) {
+  for (const auto& [plan, times] : planner.plans(call, shape)) {
     for (const PlannedPhase& phase : plan->phases) {
       const Schedule& schedule = *phase.schedule;
       const std::int32_t members = schedule.is_symmetric() ? 1 : schedule.ranks;
@@ -41,59 +41,23 @@ MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, 
   return total;
 }
 
-Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& layout) {
-  const std::vector<ChunkLoads> loads = phase_loads(call, layout.shape);
-  const Beyond& own = beyond(call, layout.shape);
-  double seconds = own.launch + own.steps;
-  if (!loads.front().empty())
-    return from_seconds(seconds +
-                        estimate_chunks(loads, chunks(call, layout.shape), options_.active_chunks).latency);
-  // Of a flat call: of its steps, each from a member to the next, on average.
-  const Topology topology(machine_);
-  for (const PlannedPhase& phase : plan(call, layout, 0).phases) {
-    double ways = 0;
-    for (std::int32_t here = 0; here < phase.schedule->ranks; ++here) {
-      const std::int32_t there = (here + 1) % phase.schedule->ranks;
-      const Message message{rank_at(phase, layout, layout.ranks.front(), 0, here),
-                            rank_at(phase, layout, layout.ranks.front(), 0, there), Bytes(1),
-                            phase.dimension};
-      Position at = topology.start(message);
-      while (at.hops_left > 0)
-        ways += in_seconds(machine_.dimensions[topology.advance(message, at).dimension].latency);
-    }
-    Dimension flat;
-    flat.kind = DimensionKind::switched;
-    flat.bandwidth = Bandwidth(1);
-    flat.latency = from_seconds(ways / phase.schedule->ranks / 2);  // of two links
-    seconds += phase_load(*phase.schedule, 0, flat).latency;
-  }
-  const double rounds =
-      std::ceil(static_cast<double>(chunks(call, layout.shape)) /
-                static_cast<double>(options_.active_chunks * flat_rings(call.kind, shapes_[layout.shape])));
-  return from_seconds(seconds * rounds);
+Time LinkLoads::limit(const CollectiveCall& call, const GroupLayout& layout) const {
+  return least_time_on_links(call, layout, machine_, planner_.reducing_dimensions(call.kind),
+                             has_no_wish(options_));
 }
 
-Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) const {
-  std::uint32_t reducing = 0;
-  for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
-    if (machine_.dimensions[d].in_switch || algorithms_.at(call.kind)[d].usual.in_switch())
-      reducing |= std::uint32_t{1} << d;
-  }
-  return least_time_on_links(call, layout, machine_, reducing, has_no_wish(options_));
-}
-
-Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
-  const CallKey key{&layout, call.kind, call.bytes.value, call.root, call.routing};
-  const auto [found, fresh] = busiest_links_.try_emplace(key);
-  if (fresh) found->second = measure_busiest_link(call, layout);
+Time LinkLoads::busiest(const CollectiveCall& call, const GroupLayout& layout) {
+  const Key key{&layout, call.kind, call.bytes.value, call.root, call.routing};
+  const auto [found, fresh] = busiest_.try_emplace(key);
+  if (fresh) found->second = measure_busiest(call, layout);
   return found->second;
 }
 
-Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
+Time LinkLoads::measure_busiest(const CollectiveCall& call, const GroupLayout& layout) {
   // Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
   constexpr double kMostTransfers = 2e7;
   double transfers = 0;
-  const auto all = plans(call, layout.shape);
+  const auto all = planner_.plans(call, layout.shape);
   for (const auto& [plan, times] : all) {
     for (const PlannedPhase& phase : plan->phases)
       transfers += static_cast<double>(phase.schedule->ranks) *
@@ -141,7 +105,7 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
             if (phase.tree >= 0 && flat) {
               // Of a tree, each member's own link.
               const bool up = step.leg == Leg::to_switch;
-              const std::uint32_t d = crossed_by(phase);
+              const std::uint32_t d = crossed_by(phase, machine_);
               Load& load = carried[{d, up ? message.source : message.destination, up ? 0 : 1}];
               load.bytes = saturating_add(load.bytes, message.bytes);
               load.bandwidth = machine_.dimensions[d].bandwidth;

@@ -46,7 +46,8 @@ LeastCommunication::LeastCommunication(const Study& study)
       // Networks that let messages pass each other could carry any number of bytes at once.
       shares_links_(study.network.name == "analytical"),
       knows_messages_(study.network.name.starts_with("analytical")),
-      planner_(machine_, options_, promises_of(study.network)) {}
+      planner_(machine_, options_, promises_of(study.network)),
+      loads_(machine_, options_, planner_) {}
 
 LeastCommunication::Place& LeastCommunication::place(const Plan& plan) {
   const auto [found, fresh] = places_.try_emplace(place_of_ranks(plan));
@@ -75,8 +76,7 @@ const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& pla
 Time LeastCommunication::on_links(const CollectiveCall& call, const GroupLayout& layout) {
   if (!shares_links_) return {};
   const bool few = layout.ranks.size() <= kFew;
-  return rounded_down(few ? planner_.busiest_link(call, layout) : planner_.link_limit(call, layout),
-                      layout.ranks.size());
+  return rounded_down(few ? loads_.busiest(call, layout) : loads_.limit(call, layout), layout.ranks.size());
 }
 
 Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes) {

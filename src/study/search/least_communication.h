@@ -21,6 +21,7 @@
 #include "ir/study.h"
 #include "lower/sharded_model.h"
 #include "sim/collective_plan.h"
+#include "sim/link_loads.h"
 
 namespace armilla {
 
@@ -57,6 +58,7 @@ class LeastCommunication {
   CollectiveOptions options_;
   bool shares_links_, knows_messages_;
   CollectivePlanner planner_;
+  LinkLoads loads_;
   // By where ranks are, seen from the first; addresses stay.
   std::map<std::vector<std::int64_t>, GroupLayout> layouts_;
   std::map<std::string, Place> places_;

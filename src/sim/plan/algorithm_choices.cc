@@ -1,14 +1,13 @@
-// Which algorithm each dimension takes: the options', the natural one, or what is faster for a call's size.
+#include "sim/plan/algorithm_choices.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 #include "base/units_text.h"
 #include "network/topology.h"
-#include "sim/collective_plan.h"
 #include "sim/plan/choice.h"
 
 namespace armilla {
@@ -25,10 +24,6 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   if (kind == CollectiveKind::all_to_all) return "direct";
   if (!dimension.cables.empty()) return "ring";
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
-}
-
-bool has_root(CollectiveKind kind) {
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }
 
 // From a root, trees of a power of two move the bytes as often as they have levels, the two trees once.
@@ -69,22 +64,15 @@ bool is_one_switch(const Interconnect& graph, std::uint32_t dimension) {
 
 }  // namespace
 
-CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
-                                     const NetworkPromises& network)
-    : machine_(machine),
-      options_(options),
-      knows_dimensions_(network.knows_dimensions),
-      grows_trees_(network.grows_trees) {
+bool has_root(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
+
+AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptions& options,
+                                   const NetworkPromises& network)
+    : machine_(machine) {
+  const bool grows_trees = network.grows_trees;
   const bool reduces = network.reduces_in_switches();
-  constexpr std::int64_t kMostChunks = 1 << 16;
-  if (options.chunks && (*options.chunks < 1 || *options.chunks > kMostChunks)) {
-    throw Error("collectives.chunks", fmt::format("{} chunks", *options.chunks),
-                fmt::format("between 1 and {}", kMostChunks));
-  }
-  if (options.active_chunks < 1) {
-    throw Error("collectives.active_chunks", fmt::format("{} active chunks", options.active_chunks),
-                "at least 1");
-  }
   const std::size_t dimensions = machine.dimensions.size();
   for (const CollectiveKind kind : kCollectiveKinds) {
     const auto own = options.algorithms_by_kind.find(kind);
@@ -98,14 +86,14 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
                               counted(dimensions, "dimension"), flat_list ? " taken as one" : ""),
                   flat_list ? "name one" : "name one for all dimensions, or one for each");
     }
-    std::vector<Choice>& chosen = algorithms_[kind];
+    std::vector<Choice>& chosen = choices_[kind];
     // A general wish cannot suit every kind and dimension; where it does not apply, it is replaced,
     // and said to be.
     const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural,
                             bool has_switch) {
       Algorithm wished(text, where);
       // Its shares of a sum go up again, and a tree's links would not tell them from what is added up.
-      if (wished.name() == kInOneSwitch && grows_trees_)
+      if (wished.name() == kNvls && grows_trees)
         has_switch = has_switch && number != kAllDimensions && is_one_switch(machine.graph, number);
       if (!specific && (!wished.performs(kind) || (wished.in_switch() && !(has_switch && reduces)))) {
         replaced_[{kind, number}] = wished.name();
@@ -113,7 +101,7 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       }
       require(wished, kind, where);
       require_switch(wished, has_switch, reduces, where);
-      climbs_ = climbs_ || (wished.in_switch() && grows_trees_);
+      climb_ = climb_ || (wished.in_switch() && grows_trees);
       chosen.push_back({std::move(wished)});
     };
     for (std::uint32_t d = 0; d < dimensions; ++d) {
@@ -121,7 +109,7 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       const std::string_view natural = natural_algorithm(kind, dimension);
       const auto add = [&](Algorithm other) {
         chosen.back().others.push_back(std::move(other));
-        chooses_by_size_ = true;
+        are_several_ = true;
       };
       const bool has_switch = dimension.kind == DimensionKind::switched;
       choose(wish.empty() ? std::string(natural) : wish[wish.size() == 1 ? 0 : d], d, natural, has_switch);
@@ -145,20 +133,19 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       Algorithm in_switch(dimension.in_switch->name, machine.name);
       require_switch(in_switch, has_switch && in_switch.in_switch(), reduces, machine.name);
       if (!in_switch.performs(kind)) continue;
-      climbs_ = climbs_ || grows_trees_;
+      climb_ = climb_ || grows_trees;
       add(std::move(in_switch));
     }
     // Each member sends to every other, as NCCL does; rings would pass on what is for others.
     const std::string_view flat = kind == CollectiveKind::all_to_all ? "direct" : "ring";
     choose(wish.empty() ? std::string(flat) : wish.front(), kAllDimensions, flat,
-           grows_trees_ && !machine.graph.empty());
+           grows_trees && !machine.graph.empty());
   }
-  chooses_by_size_ = chooses_by_size_ || (dimensions > 1 && has_no_wish(options));
 }
 
-const Algorithm& CollectivePlanner::algorithm(CollectiveKind kind, std::uint32_t dimension,
-                                              Picks picks) const {
-  const std::vector<Choice>& chosen = algorithms_.at(kind);
+const Algorithm& AlgorithmChoices::taken(CollectiveKind kind, std::uint32_t dimension,
+                                         AlgorithmPicks picks) const {
+  const std::vector<Choice>& chosen = choices_.at(kind);
   if (dimension == kAllDimensions) return chosen.back().usual;
   const std::size_t pick = picks >> (kPickBits * dimension) & kMostOthers;
   // In turn: a dimension may have phases of other kinds, which have a choice less.
@@ -166,99 +153,41 @@ const Algorithm& CollectivePlanner::algorithm(CollectiveKind kind, std::uint32_t
                                                              : chosen[dimension].others[pick - 1];
 }
 
-bool CollectivePlanner::may_go_over_all_lines(CollectiveKind kind, const GroupShape& shape) const {
-  if (!has_root(kind)) return false;
-  if (!has_no_wish(options_)) return false;
-  std::int64_t larger = 0;
-  for (std::size_t d = 0; d < shape.sizes.size(); ++d) {
-    if (shape.sizes[d] < 2) continue;
-    if (passes_others(machine_.dimensions[d])) return false;
-    ++larger;
-  }
-  return larger == 2;
-}
-
-// Of the whole call, so that all chunks of it go alike.
-CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_t shape_number) {
-  if (const CollectiveCall made = as_made(call); made.kind != call.kind) return picks(made, shape_number);
-  const GroupShape& shape = shapes_[shape_number];
-  if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
-  const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
-  if (fresh) found->second = fastest(call, shape_number);
-  return found->second;
-}
-
-std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(const CollectiveCall& call,
-                                                                        const GroupShape& shape) const {
+std::vector<AlgorithmPicks> AlgorithmChoices::possible(std::span<const CollectivePhase> phases,
+                                                       const GroupShape& shape) const {
   // Of machines of very many dimensions, not all.
   constexpr std::size_t kMostPossible = 256;
-  std::vector<Picks> possible = {0};
+  std::vector<AlgorithmPicks> possible = {0};
   std::uint32_t seen = 0;
-  for (const CollectivePhase& phase : phases_of(call, call.bytes, shape, {}, 0)) {
+  for (const CollectivePhase& phase : phases) {
     if (possible.size() > kMostPossible) break;
     // Both ways of a dimension, in and out, go alike.
     if ((seen >> phase.dimension & 1) != 0) continue;
     seen |= std::uint32_t{1} << phase.dimension;
-    const Choice& choice = algorithms_.at(phase.kind)[phase.dimension];
+    const Choice& choice = choices_.at(phase.kind)[phase.dimension];
     const std::size_t usual = possible.size();
-    for (Picks pick = 1; pick <= choice.others.size(); ++pick) {
+    for (AlgorithmPicks pick = 1; pick <= choice.others.size(); ++pick) {
       if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension])) continue;
       for (std::size_t i = 0; i < usual; ++i)
         possible.push_back(possible[i] | pick << kPickBits * phase.dimension);
     }
   }
-  const std::size_t in_root_lines = may_go_over_all_lines(call.kind, shape) ? possible.size() : 0;
-  for (std::size_t i = 0; i < in_root_lines; ++i) possible.push_back(possible[i] | kOverAllLines);
   return possible;
 }
 
-// As NCCL chooses: by the time that each is expected to take, here of all bytes in as many chunks as are
-// best. In the switch only what the busiest link carries less of, as of an all-reduce; but a barrier carries
-// nothing. A reduce-scatter or an all-gather alone gains no bytes there, only steps, where rings are long:
-// NCCL's model has them move all of the buffer by NVLS, (n - 1) / n of it round the ring, and leaves them to
-// rings among several nodes without CollNet (src/graph/tuning.cc).
-CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, std::uint32_t shape_number) {
-  const GroupShape shape = shapes_[shape_number];
-  const std::vector<Picks> possible = possible_picks(call, shape);
-  if (possible.size() == 1) return 0;
-  double least = std::numeric_limits<double>::infinity();
-  Picks found = 0;
-  const auto busy_on = [](const ChunkLoads& loads, std::uint32_t dimension) {
-    double busy = 0, free_out = 0, free_in = 0;
-    for (const PhaseLoad& load : loads) {
-      if (load.dimension != dimension) continue;
-      busy += load.busy;
-      free_out += load.free_out;
-      free_in += load.free_in;
-    }
-    return busy - std::min(free_out, free_in);
-  };
-  ChunkLoads usual;
-  for (const Picks taken : possible) {
-    const CollectivePlan plan = make_plan(call, shape_number, call.bytes, {}, taken);
-    const ChunkLoads loads = loads_of(plan);
-    if (taken == 0) usual = loads;
-    double alike = 0;  // seconds that NCCL counts for bytes where both carry as much
-    const bool gains = std::ranges::all_of(plan.phases, [&](const PlannedPhase& phase) {
-      const std::optional<CollectiveProtocol>& in_switch = machine_.dimensions[phase.dimension].in_switch;
-      if (taken == 0 || !in_switch || phase.algorithm != in_switch->name) return true;
-      const double busy = busy_on(loads, phase.dimension);
-      if (call.kind == CollectiveKind::barrier || busy < busy_on(usual, phase.dimension)) return true;
-      const bool scatters_or_gathers =
-          phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather;
-      alike = busy / static_cast<double>(phase.schedule->ranks - 1);
-      return scatters_or_gathers && plan.phases.size() == 1;
-    });
-    if (!gains) continue;
-    const std::span<const ChunkLoads> ways(&loads, 1);
-    const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
-    const double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
-                           (options_.measured ? beyond(plan, shape).total() : 0) + alike;
-    if (seconds >= least) continue;
-    least = seconds;
-    found = taken;
+std::optional<std::string_view> AlgorithmChoices::replaced(CollectiveKind kind,
+                                                           std::uint32_t dimension) const {
+  const auto wished = replaced_.find({kind, dimension});
+  return wished == replaced_.end() ? std::nullopt : std::optional(wished->second);
+}
+
+std::uint32_t AlgorithmChoices::reducing_dimensions(CollectiveKind kind) const {
+  std::uint32_t reducing = 0;
+  for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
+    if (machine_.dimensions[d].in_switch || choices_.at(kind)[d].usual.in_switch())
+      reducing |= std::uint32_t{1} << d;
   }
-  return found;
+  return reducing;
 }
 
 }  // namespace armilla

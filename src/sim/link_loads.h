@@ -1,0 +1,48 @@
+// What a call's messages put on links: how many leave a member, what the busiest link carries, and the least
+// that any algorithm would have to send over the group's links.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+
+#include "ir/collective.h"
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "sim/collective_plan.h"
+#include "sim/group_layout.h"
+
+namespace armilla {
+
+// What a member of a group sends in a call.
+struct MemberTraffic {
+  double messages = 0, bytes = 0;
+};
+
+// On average over the group.
+MemberTraffic traffic_per_member(CollectivePlanner& planner, const CollectiveCall& call, std::uint32_t shape);
+
+class LinkLoads {
+ public:
+  // All must outlive it; `planner` plans for the same machine and options.
+  LinkLoads(const Machine& machine, const CollectiveOptions& options, CollectivePlanner& planner)
+      : machine_(machine), options_(options), planner_(planner) {}
+
+  // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
+  // view; 0 where there are too many messages to look at. The layout must outlive this. Remembered; the first
+  // time O(messages of the call x hops).
+  Time busiest(const CollectiveCall& call, const GroupLayout& layout);
+  // Least time in which the group's links could carry what any algorithm has to send (sim/plan/link_limit.h).
+  Time limit(const CollectiveCall& call, const GroupLayout& layout) const;
+
+ private:
+  Time measure_busiest(const CollectiveCall& call, const GroupLayout& layout);
+
+  const Machine& machine_;
+  const CollectiveOptions& options_;
+  CollectivePlanner& planner_;
+  using Key = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
+  std::map<Key, Time> busiest_;
+};
+
+}  // namespace armilla

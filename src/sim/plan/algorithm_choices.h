@@ -1,0 +1,67 @@
+// Which algorithms the dimensions of a machine may take for each kind of collective: the options', the
+// natural one, and what may be faster for some sizes and groups. Each performs its kind and has the switch it
+// runs in; which of them a call takes is chosen elsewhere (sim/collective_plan.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collective/algorithm.h"
+#include "collective/decompose.h"
+#include "ir/collective.h"
+#include "ir/machine.h"
+#include "network/network.h"
+#include "sim/collective_plan.h"
+
+namespace armilla {
+
+class AlgorithmChoices {
+ public:
+  // Of a broadcast or a reduction: over all lines (collective/decompose.h).
+  static constexpr AlgorithmPicks kOverAllLines = AlgorithmPicks{1} << 63;
+
+  // Throws Error when the algorithms named by the options do not exist or do not fit the machine's dimensions
+  // and the network.
+  AlgorithmChoices(const Machine& machine, const CollectiveOptions& options, const NetworkPromises& network);
+
+  // That `picks` take for a phase; of all dimensions together the one for flat groups.
+  const Algorithm& taken(CollectiveKind kind, std::uint32_t dimension, AlgorithmPicks picks) const;
+  // All that a call's phases may take, each dimension's choice with each other's; the usual ones first.
+  std::vector<AlgorithmPicks> possible(std::span<const CollectivePhase> phases,
+                                       const GroupShape& shape) const;
+  // A general wish that cannot perform the kind in the dimension, in whose place the usual algorithm stands.
+  std::optional<std::string_view> replaced(CollectiveKind kind, std::uint32_t dimension) const;
+
+  // Whether any dimension has more than one choice.
+  bool are_several() const { return are_several_; }
+  // Whether some algorithm goes over trees of switches.
+  bool climb() const { return climb_; }
+  // By bit, whose switches reduce in calls of the kind, or may.
+  std::uint32_t reducing_dimensions(CollectiveKind kind) const;
+
+ private:
+  struct Choice {
+    Algorithm usual;
+    std::vector<Algorithm> others{};  // at most kMostOthers
+  };
+  // Which of a Choice every dimension takes, a few bits each: 0 is the usual one.
+  static constexpr std::uint32_t kPickBits = 2;
+  static constexpr std::size_t kMostOthers = (1 << kPickBits) - 1;
+
+  const Machine& machine_;
+  // Per kind, one per dimension, and last the one for flat groups.
+  std::map<CollectiveKind, std::vector<Choice>> choices_;
+  std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>
+      replaced_;  // the wish, by kind and dimension
+  bool are_several_ = false, climb_ = false;
+};
+
+bool has_root(CollectiveKind kind);
+
+}  // namespace armilla

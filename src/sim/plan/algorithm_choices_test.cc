@@ -1,0 +1,126 @@
+#include "sim/plan/algorithm_choices.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/plan/library.h"
+#include "sim/plan/member_order.h"
+
+namespace armilla {
+namespace {
+
+// A node of eight behind switches that reduce, six nodes on a rail, a ring of four.
+Machine three_kinds() {
+  Machine machine;
+  machine.name = "test";
+  machine.dimensions = {{"node", DimensionKind::switched, 8, gigabytes_per_second(400), microseconds(1)},
+                        {"rail", DimensionKind::switched, 6, gigabytes_per_second(50), microseconds(2)},
+                        {"ring", DimensionKind::ring, 4, gigabytes_per_second(25), microseconds(1)}};
+  machine.dimensions[0].in_switch = CollectiveProtocol{"nvls", microseconds(5), microseconds(1)};
+  machine.dimensions[1].protocols = {{"Simple", microseconds(8), microseconds(4)}};
+  return machine;
+}
+
+// More picks than any dimension has choices: those beyond stand for the usual algorithm.
+constexpr AlgorithmPicks kAllPicks[] = {0, 0b010101, 0b101010, 0b111111};
+
+TEST(AlgorithmChoices, PerformTheirKindInEveryDimension) {
+  const Machine machine = three_kinds();
+  CollectiveOptions wish;
+  wish.algorithms = {"double-binary-tree"};
+  for (const CollectiveOptions& options : {CollectiveOptions(), wish}) {
+    const AlgorithmChoices choices(machine, options, {.knows_dimensions = true});
+    for (const CollectiveKind kind : kCollectiveKinds) {
+      for (const AlgorithmPicks picks : kAllPicks) {
+        for (std::uint32_t d = 0; d < machine.dimensions.size(); ++d)
+          EXPECT_TRUE(choices.taken(kind, d, picks).performs(kind)) << name_of(kind) << d;
+        EXPECT_TRUE(choices.taken(kind, kAllDimensions, picks).performs(kind)) << name_of(kind);
+      }
+    }
+  }
+}
+
+TEST(AlgorithmChoices, AreTheWishAloneWhereThereIsOne) {
+  const Machine machine = three_kinds();
+  CollectiveOptions options;
+  options.algorithms = {"double-binary-tree"};
+  const AlgorithmChoices choices(machine, options, {.knows_dimensions = true});
+  EXPECT_FALSE(choices.are_several());
+  EXPECT_EQ(choices.taken(CollectiveKind::all_reduce, 1, 0b111111).name(), "double-binary-tree");
+  EXPECT_FALSE(choices.replaced(CollectiveKind::all_reduce, 1));
+  // Which it cannot perform.
+  EXPECT_EQ(choices.replaced(CollectiveKind::all_to_all, 1), "double-binary-tree");
+}
+
+TEST(AlgorithmChoices, CombineEachDimensionsWithEachOthers) {
+  const Machine machine = three_kinds();
+  const AlgorithmChoices choices(machine, {}, {.knows_dimensions = true});
+  const GroupShape shape{{8, 6, 1}, 48};
+  const CollectivePhase phases[] = {{0, CollectiveKind::reduce_scatter, Bytes(1 << 20)},
+                                    {1, CollectiveKind::all_reduce, Bytes(1 << 17)},
+                                    {0, CollectiveKind::all_gather, Bytes(1 << 20)}};
+  const std::vector<AlgorithmPicks> both = choices.possible(phases, shape);
+  const std::size_t node = choices.possible(std::span(phases).first(1), shape).size();
+  const std::size_t rail = choices.possible(std::span(phases).subspan(1, 1), shape).size();
+  EXPECT_GT(node, 1U);  // in the switch
+  EXPECT_GT(rail, 1U);  // double binary trees among six
+  EXPECT_EQ(both.size(), node * rail);
+  EXPECT_EQ(both.front(), 0U);
+  EXPECT_EQ(std::ranges::count_if(both,
+                                  [&](AlgorithmPicks picks) {
+                                    return choices.taken(CollectiveKind::all_reduce, 0, picks).in_switch();
+                                  }),
+            static_cast<std::ptrdiff_t>(rail));
+}
+
+TEST(AlgorithmChoices, KnowWhoseSwitchesReduce) {
+  Machine machine = three_kinds();
+  const AlgorithmChoices choices(machine, {}, {.knows_dimensions = true});
+  EXPECT_EQ(choices.reducing_dimensions(CollectiveKind::all_reduce), 0b001U);
+  EXPECT_FALSE(choices.climb());
+  machine.dimensions[0].in_switch.reset();
+  CollectiveOptions options;
+  options.algorithms = {"nvls", "nvls", "ring"};
+  const AlgorithmChoices wished(machine, options, {.knows_dimensions = true});
+  EXPECT_EQ(wished.reducing_dimensions(CollectiveKind::all_reduce), 0b011U);
+}
+
+// What is no wish of the user's is the library's to decide, and only where its figures were measured.
+TEST(CollectiveLibrary, MakesAnAllReduceOfABarrierWhereItsFiguresCount) {
+  const Machine machine = three_kinds();
+  const NetworkPromises network{.knows_dimensions = true};
+  const CollectiveCall barrier{.kind = CollectiveKind::barrier, .bytes = Bytes(0)};
+  CollectiveOptions options;
+  for (const auto& [measured, wish, kind] : {std::tuple(true, false, CollectiveKind::all_reduce),
+                                             {false, false, CollectiveKind::barrier},
+                                             {true, true, CollectiveKind::barrier}}) {
+    options.measured = measured;
+    if (wish) options.algorithms = {"ring"};
+    const AlgorithmChoices choices(machine, options, network);
+    const CollectiveLibrary library(machine, options, network, choices);
+    EXPECT_EQ(library.as_made(barrier).kind, kind);
+    EXPECT_EQ(library.as_made({.kind = CollectiveKind::broadcast, .bytes = Bytes(8)}).bytes, Bytes(8));
+  }
+}
+
+TEST(CollectiveLibrary, SharesAFlatCallAmongAsManyRingsAsTheSmallestNodeHasMembers) {
+  const Machine machine = three_kinds();
+  const NetworkPromises network{.knows_dimensions = true};
+  CollectiveOptions options;
+  const GroupShape shape{.sizes = {}, .ranks = 9, .in_nodes = {4, 0, 1, 2, 3, 5, 0, 1, 2, 3, 4}};
+  {
+    const AlgorithmChoices choices(machine, options, network);
+    const CollectiveLibrary library(machine, options, network, choices);
+    EXPECT_EQ(library.flat_rings(CollectiveKind::all_reduce, shape), most_rings(shape));
+    EXPECT_GT(most_rings(shape), 1U);
+    EXPECT_EQ(library.flat_rings(CollectiveKind::all_to_all, shape), 1U);
+  }
+  options.algorithms = {"ring"};
+  const AlgorithmChoices choices(machine, options, network);
+  const CollectiveLibrary library(machine, options, network, choices);
+  EXPECT_EQ(library.flat_rings(CollectiveKind::all_reduce, shape), 1U);
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,51 @@
+// What the collective library does with a call that schedules do not say, where the options leave it the
+// choice (has_no_wish) and its figures are measured (CollectiveOptions::measured): what it makes of a
+// barrier, over how many rings or which trees it goes between nodes, and what its protocols take beyond the
+// schedule. A function of what it is given: nothing is remembered here.
+#pragma once
+
+#include <cstdint>
+
+#include "collective/decompose.h"
+#include "ir/collective.h"
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "network/network.h"
+#include "sim/collective_plan.h"
+#include "sim/plan/algorithm_choices.h"
+
+namespace armilla {
+
+class CollectiveLibrary {
+ public:
+  // All must outlive it.
+  CollectiveLibrary(const Machine& machine, const CollectiveOptions& options, const NetworkPromises& network,
+                    const AlgorithmChoices& choices)
+      : machine_(machine),
+        options_(options),
+        knows_dimensions_(network.knows_dimensions),
+        choices_(choices) {}
+
+  // What the library makes of a call: of a barrier an all-reduce of one element.
+  CollectiveCall as_made(const CollectiveCall& call) const;
+  // Flat rings that share a call, each of which leaves a node by another NIC: as many as the node with fewest
+  // members has.
+  std::uint32_t flat_rings(CollectiveKind kind, const GroupShape& shape) const;
+  // Gives a phase of `bytes` of a call what the library's rings or trees carry from node to node.
+  Crossing cross(CollectivePhase& phase, const CollectiveCall& call, Bytes bytes, const GroupShape& shape,
+                 AlgorithmPicks taken) const;
+  // What a plan of all bytes of a call takes beyond its schedule.
+  BeyondSchedule beyond(const CollectivePlan& plan, const GroupShape& shape) const;
+
+ private:
+  BeyondSchedule beyond(const PlannedPhase& phase, const GroupShape& shape) const;
+  bool steps_hold_latency(const PlannedPhase& phase) const;
+  double latency_between_nodes(const CollectivePlan& plan) const;
+
+  const Machine& machine_;
+  const CollectiveOptions& options_;
+  bool knows_dimensions_;  // NetworkPromises's
+  const AlgorithmChoices& choices_;
+};
+
+}  // namespace armilla
