@@ -7,6 +7,7 @@
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
 #include "ir/derived/interconnect_figures.h"
+#include "read/file_format.h"
 #include "read/study.h"
 
 namespace armilla {

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/suggest.h"
+#include "read/onnx/flatten/random.h"
+#include "read/onnx/node_view.h"
 #include "read/onnx/order.h"
-#include "read/onnx/sources.h"
 
 namespace armilla {
 namespace {
@@ -34,22 +34,21 @@ std::int64_t opset_of(const std::vector<WireOpset>& opsets, std::string_view dom
   return 1;
 }
 
-}  // namespace
-
-std::string_view plain_domain(std::string_view domain) {
-  return domain == "ai.onnx" ? std::string_view() : domain;
-}
-
+// Domain and type (and overload) by which a node names a function.
 std::string function_key(std::string_view domain, std::string_view name, std::string_view overload) {
   return fmt::format("{}:{}:{}", plain_domain(domain), name, overload);
 }
 
+}  // namespace
+
 OnnxFlattener::OnnxFlattener(const WireModel& model, const std::string& file, const ModelOptions& options)
-    : model_(model), dims_(bind_dimensions(model, file, options)) {
-  graph_.file = file;
-  graph_.batch = dims_.batch;
-  graph_.batch_is_fixed = dims_.batch_is_fixed;
-  graph_.notes = dims_.notes;
+    : model_(model),
+      flat_(bind_dimensions(model, file, options), file),
+      graph_(flat_.graph()),
+      types_(flat_),
+      containers_(flat_, types_),
+      loops_(*this),
+      maps_(*this) {
   // Functions may call functions: a small file could expand to billions of nodes.
   nodes_left_ = count_nodes(model.graph) + kMaxInlinedNodes;
   for (const WireFunction& function : model.functions)
@@ -58,21 +57,21 @@ OnnxFlattener::OnnxFlattener(const WireModel& model, const std::string& file, co
 
 OnnxGraph OnnxFlattener::flatten() {
   // Initializers first, since files up to IR version 3 list them among the inputs as well.
-  Scope scope;
+  OnnxScope scope;
   add_initializers(model_.graph, scope, "");
-  add_infos(model_.graph, scope);
+  scope.add_infos(model_.graph);
   for (const WireValueInfo* input : true_inputs(model_.graph)) {
-    const std::uint32_t value = new_value(readable(input->name));
-    define(scope, input->name, value, graph_.file);
+    const std::uint32_t value = flat_.new_value(readable(input->name));
+    scope.define(input->name, value, graph_.file);
     if (!input->kind)
       throw Error(graph_.file, fmt::format("its input '{}' has no type", graph_.values[value].name));
-    declare(value, *input);
-    take_given_values(value, *input);
+    flat_.declare(value, *input);
+    flat_.take_given(value, *input);
     graph_.inputs.push_back(value);
   }
   run_nodes(model_.graph.nodes, scope, {&model_.opsets, {}, "", 1, 0});
   for (const WireValueInfo& output : model_.graph.outputs) {
-    const std::uint32_t value = lookup(scope, output.name, graph_.file + ": the graph's outputs");
+    const std::uint32_t value = scope.lookup(output.name, graph_.file + ": the graph's outputs");
     if (value == kNoValue) continue;
     // What a branch, a body or a function hands out has its own name inside; an initializer or an input that
     // is handed out keeps its name.
@@ -81,37 +80,18 @@ OnnxGraph OnnxFlattener::flatten() {
     if (own == scope.values.end() || own->second != value) handed.name = readable(output.name);
     graph_.outputs.push_back(value);
   }
-  finish_notes();
-  return std::move(graph_);
+  return flat_.finish();
 }
 
-void OnnxFlattener::finish_notes() {
-  if (graph_.folded_nodes > 0)
-    graph_.notes.push_back(fmt::format(
-        "{} operators that only compute shapes or prepare weights cost nothing", graph_.folded_nodes));
-  if (contradictions_ > 0)
-    graph_.notes.push_back(
-        fmt::format("the file's shapes of {} tensors contradict its operators, which are believed; "
-                    "the first: {}",
-                    contradictions_, first_contradiction_));
-  if (bounds_ > 0)
-    graph_.notes.push_back(
-        bounds_ == 1
-            ? fmt::format("the size of one tensor depends on data; the largest possible is taken: {}",
-                          first_bound_)
-            : fmt::format("the sizes of {} tensors depend on data; the largest possible are taken; the "
-                          "first: {}",
-                          bounds_, first_bound_));
-}
-
-void OnnxFlattener::run_nodes(const std::vector<WireNode>& nodes, Scope& scope, const Frame& frame) {
+void OnnxFlattener::run_nodes(const std::vector<WireNode>& nodes, OnnxScope& scope, const OnnxFrame& frame) {
   const std::string where = frame.prefix.empty() ? graph_.file : graph_.file + ": " + frame.prefix;
   scope.nodes = &nodes;
   // Files may list nodes in any order, though the specification asks for a topological one.
   for (const std::uint32_t i : order_nodes(nodes, where)) run_node(nodes[i], i, scope, frame);
 }
 
-void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& scope, const Frame& frame) {
+void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, OnnxScope& scope,
+                             const OnnxFrame& frame) {
   OnnxNode node;
   node.where = fmt::format("{}: {}{}", graph_.file, frame.prefix.empty() ? "" : frame.prefix + ": ",
                            describe(wire, index));
@@ -136,7 +116,7 @@ void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& sco
     }
   }
   for (const std::string_view input : wire.inputs)
-    node.inputs.push_back(input.empty() ? kNoValue : lookup(scope, input, node.where));
+    node.inputs.push_back(input.empty() ? kNoValue : scope.lookup(input, node.where));
 
   // A function of the model comes before an operator of the same name: the file's meaning counts.
   const auto function = functions_.find(function_key(wire.domain, wire.type, wire.overload));
@@ -144,9 +124,10 @@ void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& sco
   if (node.domain.empty()) {
     if (node.type == "Constant") return run_constant(node, wire, scope);
     if (node.type == "If") return run_if(node, wire, scope, frame);
-    if (node.type == "Loop") return run_loop(node, wire, scope, frame);
-    if (node.type == "Scan") return run_scan(node, wire, scope, frame);
-    if (run_container(node, wire, scope, frame)) return;
+    if (node.type == "Loop") return loops_.run_loop(node, wire, scope, frame);
+    if (node.type == "Scan") return loops_.run_scan(node, wire, scope, frame);
+    if (node.type == "SequenceMap") return maps_.run(node, wire, scope, frame);
+    if (containers_.run(node, wire, scope)) return;
   }
   if (node.type == "FlexAttention") return run_flex_attention(std::move(node), wire, scope, frame);
   // Unknown operators with a graph inside cannot be priced: their body would be lost silently.
@@ -160,37 +141,186 @@ void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& sco
   run_operator(std::move(node), wire, scope);
 }
 
-void OnnxFlattener::run_operator(OnnxNode node, const WireNode& wire, Scope& scope) {
+void OnnxFlattener::run_operator(OnnxNode node, const WireNode& wire, OnnxScope& scope) {
   for (const std::string_view name : wire.outputs) {
-    node.outputs.push_back(name.empty() ? kNoValue : new_value(readable(name)));
-    if (!name.empty()) define(scope, name, node.outputs.back(), node.where);
+    node.outputs.push_back(name.empty() ? kNoValue : flat_.new_value(readable(name)));
+    if (!name.empty()) scope.define(name, node.outputs.back(), node.where);
   }
   const OnnxOp* op = find_onnx_op(node.domain, node.type);
-  infer(node, op, wire, scope);
+  types_.infer(node, op, wire, scope);
   // What follows from stored tensors alone is done once, by the exporter or the runtime, and not in every
   // pass. Random tensors are new in every pass, unless they stand for a weight.
   const bool all_static =
       std::all_of(node.inputs.begin(), node.inputs.end(),
                   [&](std::uint32_t i) { return i == kNoValue || graph_.values[i].is_static; }) &&
       op != nullptr && (!node.inputs.empty() || node.type == "Range" || is_random(node.type)) &&
-      (!is_random(node.type) || becomes_weight(wire, scope));
+      (!is_random(node.type) || becomes_weight(wire, scope, graph_));
   const bool folded = op != nullptr && fold(node);
   // Products of weights (low-rank updates) are real work of every pass.
   if (folded || (all_static && !is_matrix(*op))) {
-    inherit_sources(node, *op);
+    flat_.inherit_sources(node, *op);
     ++graph_.folded_nodes;
     return;
   }
-  node.name = unique_name(node.name);
+  node.name = flat_.unique_name(node.name);
   graph_.nodes.push_back(std::move(node));
 }
 
+void OnnxFlattener::run_function(const OnnxNode& node, const WireNode& wire, const WireFunction& function,
+                                 OnnxScope& scope, const OnnxFrame& frame) {
+  if (frame.depth >= kMaxDepth)
+    throw Error(node.where, fmt::format("functions call each other more than {} deep", kMaxDepth),
+                "a function must not call itself");
+  // A function sees its arguments alone, no names of the graph around it, and has operator sets of its own.
+  OnnxFrame inner{function.opsets.empty() ? frame.opsets : &function.opsets, node.attributes,
+                  flat_.unique_name(node.name), frame.repeat, frame.depth + 1};
+  for (const WireAttribute& fallback : function.defaults) {
+    bool given = false;
+    for (const auto& [name, argument] : node.attributes) given = given || name == fallback.name;
+    if (!given) inner.arguments.emplace_back(fallback.name, &fallback);
+  }
+  if (node.inputs.size() > function.inputs.size())
+    throw Error(node.where, fmt::format("passes {} inputs to a function of {}", node.inputs.size(),
+                                        function.inputs.size()));
+  OnnxScope body;
+  body.add_infos(function.body);
+  for (std::size_t i = 0; i < function.inputs.size(); ++i) {
+    // An input that is left out becomes a value without a type; operators see it as left out.
+    if (i < node.inputs.size() && node.inputs[i] != kNoValue)
+      body.define(function.inputs[i], node.inputs[i], node.where);
+    else
+      body.define(function.inputs[i], kNoValue, node.where);
+  }
+  run_nodes(function.body.nodes, body, inner);
+  if (wire.outputs.size() > function.outputs.size())
+    throw Error(node.where, fmt::format("takes {} outputs from a function of {}", wire.outputs.size(),
+                                        function.outputs.size()));
+  for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
+    if (!wire.outputs[i].empty())
+      scope.define(wire.outputs[i], body.lookup(function.outputs[i], node.where), node.where);
+  }
+}
+
+// A subgraph sees the names of the graphs around it.
+std::vector<std::uint32_t> OnnxFlattener::run_graph(const WireGraph& graph,
+                                                    const std::vector<std::uint32_t>& inputs,
+                                                    const OnnxScope& scope, const OnnxFrame& frame) {
+  OnnxScope body;
+  body.parent = &scope;
+  add_initializers(graph, body, frame.prefix);
+  body.add_infos(graph);
+  // Callers have checked that the graph has so many inputs.
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    body.define(graph.inputs[i].name, inputs[i], fmt::format("{}: {}", graph_.file, frame.prefix));
+  run_nodes(graph.nodes, body, frame);
+  std::vector<std::uint32_t> outputs;
+  const std::string where = fmt::format("{}: {}: its outputs", graph_.file, frame.prefix);
+  for (const WireValueInfo& output : graph.outputs) {
+    outputs.push_back(body.lookup(output.name, where));
+    if (outputs.back() == kNoValue)
+      throw Error(where, fmt::format("'{}' is left out", readable(output.name)));
+  }
+  return outputs;
+}
+
+std::vector<std::uint32_t> OnnxFlattener::run_branch(const OnnxNode& node, const WireGraph& graph,
+                                                     const OnnxScope& scope, const OnnxFrame& frame) {
+  if (frame.depth >= kMaxDepth)
+    throw Error(node.where, fmt::format("graphs are nested more than {} deep", kMaxDepth));
+  const OnnxFrame inner{frame.opsets, frame.arguments, flat_.unique_name(node.name), frame.repeat,
+                        frame.depth + 1};
+  return run_graph(graph, {}, scope, inner);
+}
+
+void OnnxFlattener::run_if(const OnnxNode& node, const WireNode& wire, OnnxScope& scope,
+                           const OnnxFrame& frame) {
+  const WireGraph& then_graph = subgraph(node, "then_branch");
+  const WireGraph& else_graph = subgraph(node, "else_branch");
+  const auto condition = graph_.number(node.inputs.empty() ? kNoValue : node.inputs[0]);
+  std::vector<std::uint32_t> outputs;
+  // A condition that follows from shapes decides at once; exporters write such branches in numbers.
+  if (condition) {
+    outputs = run_branch(node, *condition != 0 ? then_graph : else_graph, scope, frame);
+  } else {
+    // Both branches are written behind each other, and the one that is not taken is removed again.
+    const auto first = static_cast<std::ptrdiff_t>(graph_.nodes.size());
+    outputs = run_branch(node, then_graph, scope, frame);
+    const double then_work = flat_.flops_since(static_cast<std::size_t>(first));
+    const auto middle = static_cast<std::ptrdiff_t>(graph_.nodes.size());
+    std::vector<std::uint32_t> other = run_branch(node, else_graph, scope, frame);
+    const bool then_fits = types_.fits_file(wire, scope, outputs);
+    const bool one_fits = then_fits != types_.fits_file(wire, scope, other);
+    const double else_work = flat_.flops_since(static_cast<std::size_t>(middle));
+    const bool take_then = one_fits ? then_fits : then_work >= else_work;
+    const auto begin = graph_.nodes.begin();
+    if (take_then) {
+      graph_.nodes.erase(begin + middle, graph_.nodes.end());
+    } else {
+      graph_.nodes.erase(begin + first, begin + middle);
+      outputs = std::move(other);
+    }
+    graph_.notes.push_back(fmt::format("'{}' depends on data: its {} branch, the one {}, is taken", node.name,
+                                       take_then ? "then" : "else",
+                                       one_fits                 ? "that gives the shapes in the file"
+                                       : then_work == else_work ? "that comes first"
+                                                                : "with more arithmetic"));
+  }
+  if (outputs.size() < wire.outputs.size())
+    throw Error(node.where,
+                fmt::format("has {} outputs, but its branch has {}", wire.outputs.size(), outputs.size()));
+  for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
+    if (!wire.outputs[i].empty()) scope.define(wire.outputs[i], outputs[i], node.where);
+  }
+}
+
+// A modifier of the scores or probabilities is part of the kernel: its arithmetic counts, but nothing of it
+// moves through memory apart from what it takes from outside.
+void OnnxFlattener::run_flex_attention(OnnxNode node, const WireNode& wire, OnnxScope& scope,
+                                       const OnnxFrame& frame) {
+  const OnnxHeads h = heads_of(OnnxNodeView(graph_, node));
+  const Shape scores = {h.batch, h.heads, h.query_length, h.key_length};
+  const OnnxNodeView view(graph_, node);
+  const bool is_double = view.input(0).element_type == onnx_type::kDouble;
+  const auto precision = static_cast<std::int32_t>(
+      view.int_attribute("softmax_precision", is_double ? onnx_type::kDouble : onnx_type::kFloat));
+  double flops = 0;
+  for (const auto& [name, attribute] : OnnxAttributes(node.attributes)) {
+    if (attribute->graph == nullptr) continue;
+    const WireGraph& body = *attribute->graph;
+    if (body.inputs.size() != 1 || body.outputs.size() != 1)
+      throw Error(node.where, fmt::format("its '{}' does not take and give one tensor", name));
+    const std::uint32_t argument = flat_.new_value(readable(body.inputs[0].name));
+    flat_.set_type(node, argument, {precision, scores});
+    // The body is run only to be counted: its nodes are taken back, and what it reads from outside becomes an
+    // input of the operator.
+    const OnnxFlatGraph::Mark before = flat_.mark();
+    const std::vector<std::uint32_t> result = run_body(node, body, {argument}, 1, scope, frame);
+    if (graph_.values[result[0]].shape != scores)
+      throw Error(node.where,
+                  fmt::format("its '{}' changes the shape of the scores, {}", name, to_text(scores)));
+    // Nodes of the body count their repetitions; inner_flops is of one execution.
+    flops += flat_.flops_since(before.nodes) / static_cast<double>(frame.repeat);
+    for (std::size_t i = before.nodes; i < graph_.nodes.size(); ++i) {
+      for (const std::uint32_t input : graph_.nodes[i].inputs) {
+        const bool known = std::find(node.inputs.begin(), node.inputs.end(), input) != node.inputs.end();
+        // Values are numbered as they are made, so a smaller number than the argument's was there before the
+        // body.
+        if (input < argument && !known) node.inputs.push_back(input);
+      }
+    }
+    flat_.take_back(before);
+  }
+  if (!(flops < 1e18)) throw Error(node.where, "its modifiers are absurdly large");
+  node.inner_flops = static_cast<std::int64_t>(flops);
+  run_operator(std::move(node), wire, scope);
+}
+
 // The forms of Constant: a tensor, or since operator set 12 numbers and lists as plain attributes.
-void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Scope& scope) {
+void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, OnnxScope& scope) {
   if (wire.outputs.size() != 1 || wire.outputs[0].empty())
     throw Error(node.where, "a Constant has one output");
-  const std::uint32_t id = new_value(readable(wire.outputs[0]));
-  define(scope, wire.outputs[0], id, node.where);
+  const std::uint32_t id = flat_.new_value(readable(wire.outputs[0]));
+  scope.define(wire.outputs[0], id, node.where);
   OnnxValue& value = graph_.values[id];
   value.is_static = true;
   value.origin = OnnxOrigin::constant;
@@ -198,7 +328,7 @@ void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Sco
   for (const auto& [name, attribute] : node.attributes) {
     if ((name == "value" || name == "sparse_value") && attribute->tensor != nullptr) {
       value.tensor = attribute->tensor.get();
-      set_type(node, id, {value.tensor->data_type, value.tensor->dims});
+      flat_.set_type(node, id, {value.tensor->data_type, value.tensor->dims});
       value.sources = {{.value = id}};
       return;
     }
@@ -213,13 +343,14 @@ void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Sco
       constant = {
           length(attribute->floats.size()), true, {}, {attribute->floats.begin(), attribute->floats.end()}};
     } else if (name == "value_string" || name == "value_strings") {
-      set_type(node, id,
-               {onnx_type::kString, name == "value_string" ? Shape{} : length(attribute->strings.size())});
+      flat_.set_type(
+          node, id,
+          {onnx_type::kString, name == "value_string" ? Shape{} : length(attribute->strings.size())});
       return;
     } else {
       continue;
     }
-    set_type(node, id, {constant.floating ? onnx_type::kFloat : onnx_type::kInt64, constant.shape});
+    flat_.set_type(node, id, {constant.floating ? onnx_type::kFloat : onnx_type::kInt64, constant.shape});
     value.constant = std::move(constant);
     value.sources = {{.value = id}};
     return;
@@ -250,85 +381,23 @@ bool OnnxFlattener::fold(const OnnxNode& node) try {
   return false;
 }
 
-// Weights go on through static operators under their own identity: a transposed weight is the stored one.
-void OnnxFlattener::inherit_sources(const OnnxNode& node, const OnnxOp& op) {
-  const std::vector<OnnxSource> sources = sources_through(graph_, node, op);
-  for (const std::uint32_t output : node.outputs) {
-    if (output == kNoValue) continue;
-    graph_.values[output].is_static = true;
-    sources_left_ -= static_cast<std::int64_t>(sources.size());
-    graph_.values[output].sources = sources;
-  }
-  if (sources_left_ < 0)
-    throw Error(node.where, "too many initializers are combined into one tensor again and again");
-}
-
-void OnnxFlattener::add_initializers(const WireGraph& graph, Scope& scope, const std::string& prefix) {
+void OnnxFlattener::add_initializers(const WireGraph& graph, OnnxScope& scope, const std::string& prefix) {
   for (const WireTensor& tensor : graph.initializers) {
     const std::string where = fmt::format("{}: initializer '{}'", graph_.file, readable(tensor.name));
     if (tensor.name.empty()) throw Error(graph_.file, "an initializer has no name");
     // Subgraphs that run several times get their names apart by the prefix.
     const std::uint32_t id =
-        new_value(prefix.empty() ? readable(tensor.name) : prefix + "/" + readable(tensor.name));
-    define(scope, tensor.name, id, where);
+        flat_.new_value(prefix.empty() ? readable(tensor.name) : prefix + "/" + readable(tensor.name));
+    scope.define(tensor.name, id, where);
     OnnxNode initializer;
     initializer.where = where;
-    set_type(initializer, id, {tensor.data_type, tensor.dims});
+    flat_.set_type(initializer, id, {tensor.data_type, tensor.dims});
     OnnxValue& value = graph_.values[id];
     value.is_static = true;
     value.tensor = &tensor;
     value.origin = OnnxOrigin::stored;
     value.sources = {{.value = id}};
   }
-}
-
-void OnnxFlattener::add_infos(const WireGraph& graph, Scope& scope) {
-  for (const auto* list : {&graph.outputs, &graph.value_infos}) {
-    for (const WireValueInfo& info : *list) {
-      // A graph's outputs may say no shape that value_info does.
-      const WireValueInfo*& known = scope.infos[info.name];
-      if (known == nullptr || !known->has_shape) known = &info;
-    }
-  }
-}
-
-std::uint32_t OnnxFlattener::new_value(std::string name) {
-  graph_.values.emplace_back();
-  graph_.values.back().name = std::move(name);
-  return static_cast<std::uint32_t>(graph_.values.size() - 1);
-}
-
-void OnnxFlattener::define(Scope& scope, std::string_view name, std::uint32_t value,
-                           const std::string& where) {
-  if (!scope.values.emplace(name, value).second)
-    throw Error(where, fmt::format("defines '{}', which is defined already", readable(name)));
-}
-
-// From the innermost graph outwards, as ONNX scopes names.
-std::uint32_t OnnxFlattener::lookup(const Scope& scope, std::string_view name,
-                                    const std::string& where) const {
-  for (const Scope* at = &scope; at != nullptr; at = at->parent) {
-    const auto found = at->values.find(name);
-    if (found != at->values.end()) return found->second;
-  }
-  // Suggestions compare with every name; large graphs have too many.
-  constexpr std::size_t kMostCompared = 2000;
-  std::vector<std::string> known;
-  for (const auto& [other, value] : scope.values) {
-    if (known.size() == kMostCompared) break;
-    known.push_back(readable(other));
-  }
-  std::sort(known.begin(), known.end());
-  std::string hint = suggest(readable(name), known);
-  if (!hint.starts_with("did you mean")) hint = "the file is incomplete; export it again";
-  throw Error(where, fmt::format("uses '{}', which nothing defines", readable(name)), hint);
-}
-
-// Counts on from the last number given to the same name, so that many equal names stay linear.
-std::string OnnxFlattener::unique_name(const std::string& wanted) {
-  std::string name = wanted;
-  while (!used_names_.try_emplace(name, 1).second) name = fmt::format("{}#{}", wanted, ++used_names_[wanted]);
-  return name;
 }
 
 OnnxGraph flatten_onnx(const WireModel& model, const std::string& file, const ModelOptions& options) {

@@ -1,4 +1,5 @@
-// Loop and Scan.
+#include "read/onnx/flatten/loop.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "read/onnx/flatten/flatten.h"
+#include "read/onnx/node_view.h"
 
 namespace armilla {
 namespace {
@@ -35,31 +36,8 @@ bool stays_the_same(const WireGraph& body, std::size_t input, std::size_t output
 
 }  // namespace
 
-// Values are not taken back: nothing refers to those of a run that was given up.
-OnnxFlattener::Mark OnnxFlattener::mark() const {
-  return {graph_.nodes.size(), graph_.notes.size(), graph_.folded_nodes, contradictions_, bounds_};
-}
-
-void OnnxFlattener::take_back(const Mark& mark) {
-  graph_.nodes.erase(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(mark.nodes), graph_.nodes.end());
-  graph_.notes.resize(mark.notes);
-  graph_.folded_nodes = mark.folded_nodes;
-  contradictions_ = mark.contradictions;
-  bounds_ = mark.bounds;
-}
-
-// Sequences of unequal length are of different types here, since their elements are followed one by one.
-bool OnnxFlattener::same_type(std::uint32_t a, std::uint32_t b) const {
-  const OnnxValue& from = graph_.values[a];
-  const OnnxValue& to = graph_.values[b];
-  const auto count = [](const OnnxValue& value) {
-    return value.items ? static_cast<std::int64_t>(value.items->size()) : -1;
-  };
-  return from.kind == to.kind && from.shape == to.shape && count(from) == count(to);
-}
-
-void OnnxFlattener::check_carried(const OnnxNode& node, std::uint32_t before, std::uint32_t after) const {
-  if (same_type(before, after)) return;
+void OnnxLoops::check_carried(const OnnxNode& node, std::uint32_t before, std::uint32_t after) const {
+  if (flat_.same_type(before, after)) return;
   const OnnxValue& from = graph_.values[before];
   const OnnxValue& to = graph_.values[after];
   const auto text = [](const OnnxValue& value) {
@@ -76,8 +54,8 @@ void OnnxFlattener::check_carried(const OnnxNode& node, std::uint32_t before, st
 }
 
 // A trip count in the graph, else the first dimension of a stacked output's recorded shape.
-std::optional<std::int64_t> OnnxFlattener::most_trips(const OnnxNode& node, const WireNode& wire,
-                                                      const Scope& scope) {
+std::optional<std::int64_t> OnnxLoops::most_trips(const OnnxNode& node, const WireNode& wire,
+                                                  const OnnxScope& scope) {
   std::optional<std::int64_t> trips = graph_.number(node.inputs[0]);
   const std::optional<std::int64_t> condition = graph_.number(node.inputs[1]);
   if ((trips && *trips < 1) || (condition && *condition == 0)) return 0;
@@ -86,7 +64,7 @@ std::optional<std::int64_t> OnnxFlattener::most_trips(const OnnxNode& node, cons
     // The file may record what comes out of all iterations together.
     const auto info = scope.infos.find(wire.outputs[i]);
     if (info == scope.infos.end()) continue;
-    const std::optional<Shape> said = dims_.resolve(*info->second);
+    const std::optional<Shape> said = flat_.dims().resolve(*info->second);
     if (!said || said->empty()) continue;
     trips = said->front();
     graph_.notes.push_back(
@@ -106,8 +84,8 @@ std::optional<std::int64_t> OnnxFlattener::most_trips(const OnnxNode& node, cons
 }
 
 // Carried values come out as they are, all others stacked along a new dimension of `trips`.
-void OnnxFlattener::hand_out(const OnnxNode& node, const WireNode& wire, Scope& scope,
-                             const std::vector<std::uint32_t>& results, const Stacking& stacking) {
+void OnnxLoops::hand_out(const OnnxNode& node, const WireNode& wire, OnnxScope& scope,
+                         const std::vector<std::uint32_t>& results, const Stacking& stacking) {
   std::vector<std::uint32_t> pieces;
   std::vector<std::uint32_t> stacked;
   for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
@@ -117,7 +95,7 @@ void OnnxFlattener::hand_out(const OnnxNode& node, const WireNode& wire, Scope& 
       if (!graph_.values[value].shape)
         throw Error(node.where, "stacks values that are not tensors", std::string(kUnrollHint));
       pieces.push_back(value);
-      value = like(value, readable(wire.outputs[i]));
+      value = flat_.like(value, readable(wire.outputs[i]));
       Shape shape = *graph_.values[value].shape;
       const std::size_t which = i - stacking.first;
       if (stacks) {
@@ -127,17 +105,18 @@ void OnnxFlattener::hand_out(const OnnxNode& node, const WireNode& wire, Scope& 
         shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), stacking.trips);
       }
       if (stacking.batch) shape.insert(shape.begin(), *stacking.batch);
-      set_type(node, value, {graph_.values[value].element_type, shape});
+      flat_.set_type(node, value, {graph_.values[value].element_type, shape});
       graph_.values[value].is_static = !stacking.runs;  // empty
       stacked.push_back(value);
     }
-    if (!wire.outputs[i].empty()) define(scope, wire.outputs[i], value, node.where);
+    if (!wire.outputs[i].empty()) scope.define(wire.outputs[i], value, node.where);
   }
   // One operator at the border copies the pieces of all trips into the stacked tensors.
-  if (!stacked.empty() && stacking.runs) border(node, "end", pieces, stacked, stacking.repeat);
+  if (!stacked.empty() && stacking.runs) flat_.border(node, "end", pieces, stacked, stacking.repeat);
 }
 
-void OnnxFlattener::run_loop(const OnnxNode& node, const WireNode& wire, Scope& scope, const Frame& frame) {
+void OnnxLoops::run_loop(const OnnxNode& node, const WireNode& wire, OnnxScope& scope,
+                         const OnnxFrame& frame) {
   const WireGraph& body = subgraph(node, "body");
   if (frame.depth >= kMaxDepth)
     throw Error(node.where, fmt::format("graphs are nested more than {} deep", kMaxDepth));
@@ -151,26 +130,26 @@ void OnnxFlattener::run_loop(const OnnxNode& node, const WireNode& wire, Scope& 
   // First as one body that repeats: cheap, and enough for most loops. Where shapes change from trip to trip,
   // or depend on the iteration, each trip is written out, up to a limit.
   const bool can_unroll = trips && *trips > 0 && *trips <= kMostUnrolled;
-  const Mark before = mark();
+  const OnnxFlatGraph::Mark before = flat_.mark();
   try {
     if (run_loop_once(node, wire, body, trips, scope, frame)) return;
   } catch (const Error&) {
     // What depends on the iteration may be known when every one is looked at on its own.
     if (!can_unroll) throw;
   }
-  take_back(before);
+  flat_.take_back(before);
   unroll_loop(node, wire, body, *trips, scope, frame);
 }
 
-bool OnnxFlattener::run_loop_once(const OnnxNode& node, const WireNode& wire, const WireGraph& body,
-                                  std::optional<std::int64_t> trips, Scope& scope, const Frame& frame) {
+bool OnnxLoops::run_loop_once(const OnnxNode& node, const WireNode& wire, const WireGraph& body,
+                              std::optional<std::int64_t> trips, OnnxScope& scope, const OnnxFrame& frame) {
   const bool never = trips == 0;
   const std::int64_t repeat = never ? 1 : trips.value_or(1);
   // A loop that never runs is looked at once all the same, for the types of its outputs.
-  const Frame inner{frame.opsets, frame.arguments, unique_name(node.name),
-                    checked_multiply(frame.repeat, repeat, node.where), frame.depth + 1};
-  const Mark before = mark();
-  const std::uint32_t iteration = constant_scalar(onnx_type::kInt64, std::nullopt);
+  const OnnxFrame inner{frame.opsets, frame.arguments, flat_.unique_name(node.name),
+                        checked_multiply(frame.repeat, repeat, node.where), frame.depth + 1};
+  const OnnxFlatGraph::Mark before = flat_.mark();
+  const std::uint32_t iteration = flat_.constant_scalar(onnx_type::kInt64, std::nullopt);
   graph_.values[iteration].name = readable(body.inputs[0].name);
   const std::vector<std::uint32_t> given(node.inputs.begin() + 2, node.inputs.end());
   std::vector<std::uint32_t> inside = {iteration};
@@ -183,26 +162,27 @@ bool OnnxFlattener::run_loop_once(const OnnxNode& node, const WireNode& wire, co
       continue;
     }
     outside.push_back(given[i]);
-    inside.push_back(like(given[i], readable(body.inputs[i + 2].name)));
+    inside.push_back(flat_.like(given[i], readable(body.inputs[i + 2].name)));
     begun.push_back(inside.back());
   }
-  border(node, "begin", outside, begun, frame.repeat);
+  flat_.border(node, "begin", outside, begun, frame.repeat);
   std::vector<std::uint32_t> arguments = inside;
   // While the body runs, the condition is true.
-  arguments.insert(arguments.begin() + 1, constant_scalar(onnx_type::kBool, 1));
+  arguments.insert(arguments.begin() + 1, flat_.constant_scalar(onnx_type::kBool, 1));
   const std::size_t first = graph_.nodes.size();
-  std::vector<std::uint32_t> results = run_graph(body, arguments, scope, inner);
+  std::vector<std::uint32_t> results = runner_.run_graph(body, arguments, scope, inner);
   const std::optional<std::int64_t> goes_on = graph_.number(results[0]);
   results.erase(results.begin());
   // Zero trips: the carried values come out as they went in, and stacked outputs are empty.
   if (never) {
-    take_back(before);
+    flat_.take_back(before);
     for (std::size_t i = 0; i < given.size(); ++i) results[i] = given[i];
     hand_out(node, wire, scope, results, {given.size(), 0, frame.repeat, {}, {}, false});
     return true;
   }
   bool changes = false;
-  for (std::size_t i = 0; i < given.size(); ++i) changes = changes || !same_type(inside[i + 1], results[i]);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    changes = changes || !flat_.same_type(inside[i + 1], results[i]);
   // The body itself says that it does not go on: one trip, whatever the count; its nodes lose their
   // repetition.
   if (goes_on && *goes_on == 0) {
@@ -228,19 +208,20 @@ bool OnnxFlattener::run_loop_once(const OnnxNode& node, const WireNode& wire, co
 }
 
 // Every trip with its own iteration number, so that what depends on it is folded.
-void OnnxFlattener::unroll_loop(const OnnxNode& node, const WireNode& wire, const WireGraph& body,
-                                std::int64_t trips, Scope& scope, const Frame& frame) {
+void OnnxLoops::unroll_loop(const OnnxNode& node, const WireNode& wire, const WireGraph& body,
+                            std::int64_t trips, OnnxScope& scope, const OnnxFrame& frame) {
   std::vector<std::uint32_t> carried(node.inputs.begin() + 2, node.inputs.end());
   std::vector<std::vector<std::uint32_t>> pieces(wire.outputs.size());
   std::int64_t ran = 0;
   bool may_stop = false;
   while (ran < trips) {
-    const Frame inner{frame.opsets, frame.arguments, unique_name(fmt::format("{}/{}", node.name, ran)),
-                      frame.repeat, frame.depth + 1};
-    std::vector<std::uint32_t> arguments = {constant_scalar(onnx_type::kInt64, ran),
-                                            constant_scalar(onnx_type::kBool, 1)};
+    const OnnxFrame inner{frame.opsets, frame.arguments,
+                          flat_.unique_name(fmt::format("{}/{}", node.name, ran)), frame.repeat,
+                          frame.depth + 1};
+    std::vector<std::uint32_t> arguments = {flat_.constant_scalar(onnx_type::kInt64, ran),
+                                            flat_.constant_scalar(onnx_type::kBool, 1)};
     arguments.insert(arguments.end(), carried.begin(), carried.end());
-    const std::vector<std::uint32_t> results = run_graph(body, arguments, scope, inner);
+    const std::vector<std::uint32_t> results = runner_.run_graph(body, arguments, scope, inner);
     const std::optional<std::int64_t> goes_on = graph_.number(results[0]);
     for (std::size_t i = 0; i < carried.size(); ++i) carried[i] = results[i + 1];
     for (std::size_t i = carried.size(); i < pieces.size(); ++i) pieces[i].push_back(results[i + 1]);
@@ -257,22 +238,23 @@ void OnnxFlattener::unroll_loop(const OnnxNode& node, const WireNode& wire, cons
     // Stacked outputs need one shape for all trips.
     if (value == kNoValue) {
       for (const std::uint32_t piece : pieces[i]) {
-        if (graph_.values[piece].kind != ValueKind::tensor || !same_type(pieces[i][0], piece))
+        if (graph_.values[piece].kind != ValueKind::tensor || !flat_.same_type(pieces[i][0], piece))
           throw Error(node.where,
                       fmt::format("stacks values of different shapes in '{}'", readable(wire.outputs[i])));
       }
-      value = new_value(readable(wire.outputs[i]));
+      value = flat_.new_value(readable(wire.outputs[i]));
       Shape shape = *graph_.values[pieces[i][0]].shape;
       shape.insert(shape.begin(), ran);
-      set_type(node, value, {graph_.values[pieces[i][0]].element_type, shape});
-      border(node, "end", pieces[i], {value}, frame.repeat);
+      flat_.set_type(node, value, {graph_.values[pieces[i][0]].element_type, shape});
+      flat_.border(node, "end", pieces[i], {value}, frame.repeat);
     }
-    define(scope, wire.outputs[i], value, node.where);
+    scope.define(wire.outputs[i], value, node.where);
   }
 }
 
 // Scan takes one slice of each scanned input per trip; the other inputs are states, carried as in a Loop.
-void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& scope, const Frame& frame) {
+void OnnxLoops::run_scan(const OnnxNode& node, const WireNode& wire, OnnxScope& scope,
+                         const OnnxFrame& frame) {
   const WireGraph& body = subgraph(node, "body");
   if (frame.depth >= kMaxDepth)
     throw Error(node.where, fmt::format("graphs are nested more than {} deep", kMaxDepth));
@@ -309,7 +291,7 @@ void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& 
       inside.push_back(given[i]);
       continue;
     }
-    inside.push_back(like(given[i], readable(body.inputs[i].name)));
+    inside.push_back(flat_.like(given[i], readable(body.inputs[i].name)));
     if (i >= states && constant) {
       // One slice after the other of constants, such as the weights of one layer after the other.
       graph_.values[inside.back()].is_static = true;
@@ -333,14 +315,14 @@ void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& 
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   }
   const bool never = trips < 1 || batch == 0;
-  const Mark before = mark();
-  border(node, "begin", outside, begun, frame.repeat);
+  const OnnxFlatGraph::Mark before = flat_.mark();
+  flat_.border(node, "begin", outside, begun, frame.repeat);
   // Each sample of a batch runs the whole loop (operator set 8).
   const std::int64_t repeat = never ? 1 : checked_multiply(trips, batch.value_or(1), node.where);
-  std::vector<std::uint32_t> results = run_body(node, body, inside, repeat, scope, frame);
+  std::vector<std::uint32_t> results = runner_.run_body(node, body, inside, repeat, scope, frame);
   for (std::size_t i = 0; i < states; ++i) check_carried(node, inside[i], results[i]);
   if (never) {
-    take_back(before);
+    flat_.take_back(before);
     std::copy_n(given.begin(), states, results.begin());
   }
   hand_out(node, wire, scope, results,

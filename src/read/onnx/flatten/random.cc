@@ -1,7 +1,8 @@
-// Random tensors: noise of every pass, or the stand-ins of weights that a file does without.
+#include "read/onnx/flatten/random.h"
+
 #include <algorithm>
 
-#include "read/onnx/flatten/flatten.h"
+#include "read/onnx/operators/ops.h"
 
 namespace armilla {
 namespace {
@@ -15,11 +16,11 @@ bool is_random(std::string_view type) {
   return type.starts_with("Random") || type == "Bernoulli" || type == "Multinomial";
 }
 
-bool OnnxFlattener::becomes_weight(const WireNode& wire, const Scope& scope) const {
+bool becomes_weight(const WireNode& wire, const OnnxScope& scope, const OnnxGraph& graph) {
   if (wire.outputs.empty() || !wire.type.starts_with("Random")) return false;
   const auto is_static = [&](std::string_view name) {
     const auto found = scope.values.find(name);
-    return found != scope.values.end() && found->second != kNoValue && graph_.values[found->second].is_static;
+    return found != scope.values.end() && found->second != kNoValue && graph.values[found->second].is_static;
   };
   // Follows the drawn tensor through what only passes it on or scales it, until an operator takes it as a
   // weight.

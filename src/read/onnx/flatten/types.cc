@@ -1,20 +1,16 @@
-// Where the types of a node's outputs come from.
+#include "read/onnx/flatten/types.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
-#include "read/onnx/flatten/flatten.h"
+#include "read/onnx/node_view.h"
 
 namespace armilla {
-namespace {
 
-constexpr std::size_t kMaxRank = 64;
-
-}  // namespace
-
-void OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode& wire, const Scope& scope) {
+void OnnxTypes::infer(const OnnxNode& node, const OnnxOp* op, const WireNode& wire, const OnnxScope& scope) {
   std::string reason;
   const std::vector<OnnxType> types = infer_by_rule(node, op, reason);
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -23,16 +19,16 @@ void OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode
     // A size that is only an upper bound gives way to what the file records.
     if (!types.empty() && !types[i].at_most) {
       compare_with_file(wire.outputs[i], scope, types[i]);
-      set_type(node, value, types[i]);
+      flat_.set_type(node, value, types[i]);
     } else if (const auto said = recorded(node, wire.outputs[i], scope)) {
-      set_type(node, value, *said);
+      flat_.set_type(node, value, *said);
     } else if (!types.empty()) {
       note_bound(wire.outputs[i], scope, types[i]);
-      set_type(node, value, types[i]);
+      flat_.set_type(node, value, types[i]);
     } else if (const auto info = scope.infos.find(wire.outputs[i]);
                info != scope.infos.end() && info->second->kind && !info->second->is_tensor()) {
       // Sequences and optionals: the file's type is all there is.
-      declare(value, *info->second);
+      flat_.declare(value, *info->second);
     } else {
       throw Error(node.where,
                   fmt::format("the shape of its output '{}' cannot be inferred: {}",
@@ -44,7 +40,7 @@ void OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode
 
 // An input of the graph that is a single integer may be given by name, also where arithmetic on single
 // numbers lies between.
-std::string OnnxFlattener::hint_for_shape(const OnnxNode& node) {
+std::string OnnxTypes::hint_for_shape(const OnnxNode& node) {
   std::set<std::uint32_t> needed(node.inputs.begin(), node.inputs.end());
   const auto is_single = [&](std::uint32_t index) {
     const OnnxValue& value = graph_.values[index];
@@ -67,8 +63,7 @@ std::string OnnxFlattener::hint_for_shape(const OnnxNode& node) {
          "onnxruntime's symbolic_shape_infer) and name dimensions that depend on data with --dim NAME=VALUE";
 }
 
-std::vector<OnnxType> OnnxFlattener::infer_by_rule(const OnnxNode& node, const OnnxOp* op,
-                                                   std::string& reason) {
+std::vector<OnnxType> OnnxTypes::infer_by_rule(const OnnxNode& node, const OnnxOp* op, std::string& reason) {
   if (op == nullptr || op->shape == nullptr) {
     reason = "Armilla has no shape rule for this operator";
     return {};
@@ -84,11 +79,11 @@ std::vector<OnnxType> OnnxFlattener::infer_by_rule(const OnnxNode& node, const O
   return types;
 }
 
-std::optional<OnnxType> OnnxFlattener::recorded(const OnnxNode& node, std::string_view output,
-                                                const Scope& scope) const {
+std::optional<OnnxType> OnnxTypes::recorded(const OnnxNode& node, std::string_view output,
+                                            const OnnxScope& scope) const {
   const auto found = scope.infos.find(output);
   if (found == scope.infos.end()) return std::nullopt;
-  std::optional<Shape> shape = dims_.resolve(*found->second);
+  std::optional<Shape> shape = flat_.dims().resolve(*found->second);
   if (!shape) return std::nullopt;
   std::int32_t element_type = found->second->data_type;
   // A record may have a shape but no element type: then the first input has the same.
@@ -98,56 +93,39 @@ std::optional<OnnxType> OnnxFlattener::recorded(const OnnxNode& node, std::strin
 }
 
 // Only counted: value_info often outlives an edit of the model, and our own rule is what the work follows.
-void OnnxFlattener::compare_with_file(std::string_view output, const Scope& scope, const OnnxType& type) {
+void OnnxTypes::compare_with_file(std::string_view output, const OnnxScope& scope, const OnnxType& type) {
   const auto info = scope.infos.find(output);
   if (info == scope.infos.end()) return;
-  const std::optional<Shape> said = dims_.resolve(*info->second);
+  const std::optional<Shape> said = flat_.dims().resolve(*info->second);
   if (!said || said == type.shape) return;
-  if (contradictions_++ == 0)
-    first_contradiction_ =
-        fmt::format("'{}' is {}, not {}", readable(output), to_text(type.shape), to_text(*said));
+  flat_.count_contradiction([&] {
+    return fmt::format("'{}' is {}, not {}", readable(output), to_text(type.shape), to_text(*said));
+  });
 }
 
-void OnnxFlattener::note_bound(std::string_view output, const Scope& scope, const OnnxType& type) {
-  if (bounds_++ > 0) return;
-  first_bound_ = fmt::format("'{}' is {}", readable(output), to_text(type.shape));
-  const auto info = scope.infos.find(output);
-  if (info == scope.infos.end()) return;
-  for (const WireDimension& dimension : info->second->dims) {
-    if (dimension.symbol.empty() || dims_.values.contains(readable(dimension.symbol))) continue;
-    first_bound_ += fmt::format(" (--dim {}=SIZE sets it)", readable(dimension.symbol));
-    return;
+void OnnxTypes::note_bound(std::string_view output, const OnnxScope& scope, const OnnxType& type) {
+  flat_.count_bound([&] {
+    const std::string text = fmt::format("'{}' is {}", readable(output), to_text(type.shape));
+    const auto info = scope.infos.find(output);
+    if (info == scope.infos.end()) return text;
+    for (const WireDimension& dimension : info->second->dims) {
+      if (dimension.symbol.empty() || flat_.dims().values.contains(readable(dimension.symbol))) continue;
+      return fmt::format("{} (--dim {}=SIZE sets it)", text, readable(dimension.symbol));
+    }
+    return text;
+  });
+}
+
+// Whether what a branch hands out has the shapes that the file records.
+bool OnnxTypes::fits_file(const WireNode& wire, const OnnxScope& scope,
+                          const std::vector<std::uint32_t>& values) const {
+  for (std::size_t i = 0; i < std::min(wire.outputs.size(), values.size()); ++i) {
+    const auto info = scope.infos.find(wire.outputs[i]);
+    if (info == scope.infos.end()) continue;
+    const std::optional<Shape> said = flat_.dims().resolve(*info->second);
+    if (said && said != graph_.values[values[i]].shape) return false;
   }
-}
-
-void OnnxFlattener::set_type(const OnnxNode& node, std::uint32_t value, OnnxType type) {
-  OnnxValue& v = graph_.values[value];
-  v.element_type = type.element_type;
-  v.shape = std::move(type.shape);
-  const DType dtype = dtype_of_onnx(v.element_type);
-  if (dtype == DType::unknown)
-    throw Error(node.where,
-                fmt::format("its output '{}' has the element type {}, which Armilla does not know", v.name,
-                            v.element_type));
-  if (v.shape->size() > kMaxRank)
-    throw Error(node.where, fmt::format("its output '{}' has {} dimensions", v.name, v.shape->size()));
-  // Only for its error: sizes that overflow are refused where they arise.
-  size_of(element_count(*v.shape, node.where), dtype, node.where);
-}
-
-void OnnxFlattener::declare(std::uint32_t value, const WireValueInfo& info) {
-  OnnxValue& v = graph_.values[value];
-  v.kind = info.kind.value_or(ValueKind::tensor);
-  v.element_type = info.data_type;
-  v.shape = dims_.resolve(info);
-  if (v.kind == ValueKind::tensor && dtype_of_onnx(info.data_type) == DType::unknown)
-    throw Error(graph_.file, fmt::format("'{}' has the element type {}, which ONNX does not define", v.name,
-                                         info.data_type));
-  if (info.element == nullptr || !info.element->kind) return;
-  const std::uint32_t element = new_value(v.name + ".element");
-  declare(element, *info.element);
-  graph_.values[value].element = element;
-  graph_.values[value].element_type = graph_.values[element].element_type;
+  return true;
 }
 
 }  // namespace armilla
