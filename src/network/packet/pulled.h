@@ -43,6 +43,7 @@ class PacketSimulation::Pulled : public Transport {
       : Transport(simulation, {.header = kPulledHeader,
                                .control = kPulledHeader,
                                .discipline = SwitchDiscipline::trim,
+                               .in_line = true,
                                .sprays = true,
                                .backs_off = true}),
         interval_bytes_(interval_bytes) {}

@@ -17,6 +17,7 @@ class PacketSimulation::Transport {
     SwitchDiscipline discipline = SwitchDiscipline::pause;
     bool telemetry = false;  // switches write into its data packets
     bool windows = false;    // a flow has the window of its way's bandwidth-delay product
+    bool in_line = false;    // a NIC serves flows in the order in which they got to send; else in turn
     bool sprays = false;     // over all of a flow's ways, there and back
     bool backs_off = false;  // waits twice as long for each timeout in a row
   };
