@@ -40,6 +40,8 @@ class PacketSimulation::Transport {
   // A connection had nothing to do for so long, and has again.
   virtual void begin_again(std::uint32_t flow, std::int64_t silent_ns) = 0;
 
+  // Something of it is about to arrive: asks the memory for what that needs.
+  virtual void fetch(std::uint32_t) const {}
   virtual bool may_send(std::uint32_t flow) const = 0;
   // The next data of a flow that may send: fills in sequence and payload.
   virtual void next_data(std::uint32_t flow, Packet& data) = 0;
