@@ -7,6 +7,9 @@
 #include <array>
 
 namespace armilla {
+
+extern const char* const kSourceDigest;  // cmake/ArmillaDigest.cmake
+
 namespace {
 
 constexpr std::array kRunExamples = {
@@ -222,6 +225,10 @@ std::vector<std::string> rest_of_line(std::string_view joined) {
   return words;
 }
 
+std::string build_version() {
+  return fmt::format("{}-{}", ARMILLA_VERSION, kSourceDigest);
+}
+
 // Where a file goes to standard output, what people read goes to standard error.
 Session for_people(const Session& session, std::initializer_list<std::string_view> outputs) {
   if (std::find(outputs.begin(), outputs.end(), "-") == outputs.end()) return session;
@@ -230,7 +237,7 @@ Session for_people(const Session& session, std::initializer_list<std::string_vie
 
 std::unique_ptr<CLI::App> make_parser(std::vector<std::unique_ptr<Command>>& instances) {
   auto app = std::make_unique<CLI::App>("Armilla: a simulator of distributed DNN training", "armilla");
-  app->set_version_flag("--version", std::string("armilla ") + ARMILLA_VERSION, "print the version and exit");
+  app->set_version_flag("--version", "armilla " + build_version(), "print the version and exit");
   app->set_help_flag("-h,--help", "print this help and exit");
   app->require_subcommand(1);
   app->get_formatter()->column_width(32);

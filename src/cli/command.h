@@ -30,6 +30,10 @@ struct Session {
   TextStyle style() const { return {colour, width}; }
 };
 
+// Of the program and of the sources that predictions come from: 0.1.0-1fd4c53a6fa2
+// (cmake/ArmillaDigest.cmake). Builds of the same sources have the same; where it differs, predictions may.
+std::string build_version();
+
 // Where a command prints what is for people to read: standard error where one of the `outputs` is "-",
 // standard output itself.
 Session for_people(const Session& session, std::initializer_list<std::string_view> outputs);

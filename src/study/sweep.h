@@ -3,7 +3,7 @@
 // (docs/formats/sweep_database.md).
 //
 // A run is known by a hash of all that its outcome depends on: every setting of its study, what the names in
-// it stand for, the version of Armilla. What the database has already is not run again. A run that is refused
+// it stand for, the build of Armilla. What the database has already is not run again. A run that is refused
 // is an outcome as well, and stops no other. The outcome of each is written as soon as it is there.
 #pragma once
 

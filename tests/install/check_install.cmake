@@ -34,7 +34,7 @@ foreach(header IN LISTS headers)
 endforeach()
 
 run(${prefix}/bin/armilla --version)
-if(NOT output STREQUAL "armilla ${VERSION}\n")
+if(NOT output MATCHES "^armilla ${VERSION}-[0-9a-f]+\n$")
   message(FATAL_ERROR "armilla --version prints '${output}'")
 endif()
 

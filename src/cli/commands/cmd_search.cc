@@ -127,7 +127,7 @@ class SearchCommand final : public Command {
     if (crew.follows()) return crew.follow();
     request.save = save_;
     request.resume = resume_;
-    request.version = ARMILLA_VERSION;
+    request.version = build_version();
     request.progress = session.meter;
     const CatchInterrupt interrupt;
     request.stopped = CatchInterrupt::happened;

@@ -66,7 +66,7 @@ class SweepCommand final : public Command {
     if (svg_.empty() && (plot_.column != SweepPlot().column || !plot_.over.empty()))
       throw Error(plot_.over.empty() ? "--plot" : "--over", "there is no plot", "--svg FILE makes one");
     request.retry = retry_;
-    request.version = ARMILLA_VERSION;
+    request.version = build_version();
     request.progress = session.meter;
     // From here on Ctrl-C ends the runs, not the program; what is done is in the database, and the report
     // says so.

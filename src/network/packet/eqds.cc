@@ -26,6 +26,10 @@ class PacketSimulation::Eqds final : public Pulled {
     Pulled::extend(index);
     if (sim_.flows_[index].started && !sim_.flows_[index].finished) ask(index);
   }
+  void fetch(std::uint32_t index) const override {
+    Pulled::fetch(index);
+    __builtin_prefetch(&ends_[index], 1);
+  }
   void begin(std::uint32_t index) override {
     Ends& ends = ends_[index];
     ends.may_owe = window_bytes(index) - std::max<std::int64_t>(ends.credit, 0);
@@ -173,11 +177,11 @@ class PacketSimulation::Eqds final : public Pulled {
 
   // Bit per packet, of those behind the first one that is missing.
   std::uint64_t arrived_beyond(std::uint32_t index) const {
-    const std::vector<Pieces::Word>& pieces = pieces_[index].words;
+    const Pieces& pieces = pieces_[index];
     const std::uint64_t first = (sim_.flows_[index].expected + payload() - 1) / payload() + 1;
     const std::uint64_t word = first / 64, shift = first % 64;
-    std::uint64_t bits = word < pieces.size() ? pieces[word].arrived >> shift : 0;
-    if (shift != 0 && word + 1 < pieces.size()) bits |= pieces[word + 1].arrived << (64 - shift);
+    std::uint64_t bits = word < pieces.words() ? pieces.word(word).arrived >> shift : 0;
+    if (shift != 0 && word + 1 < pieces.words()) bits |= pieces.word(word + 1).arrived << (64 - shift);
     return bits;
   }
 

@@ -95,6 +95,7 @@ void PacketSimulation::link_down() {
       if (forgets_) forget_if_over(turn.flow);
     }
     nic.turns.clear();
+    if (flows_in_line_) nic.last = 0;
   }
   for (std::uint32_t index = 0; index < flows_.size(); ++index) {
     Flow& flow = flows_[index];

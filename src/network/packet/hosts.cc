@@ -6,6 +6,7 @@
 namespace armilla {
 
 void PacketSimulation::join_nic(std::uint32_t index) {
+  if (flows_in_line_) return refresh(index);
   Flow& flow = flows_[index];
   std::vector<Turn>& turns = nics_[ports_[flow.port].nic].turns;
   flow.turn = static_cast<std::uint32_t>(turns.size());
@@ -20,6 +21,7 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     return;
   }
   Nic& nic = nics_[port.nic];
+  if (flows_in_line_) return serve_first_in_line(index, nic);
   const auto count = static_cast<std::uint32_t>(nic.turns.size());
   if (count == 0) return;
   const std::int64_t now = events_.now();
@@ -71,6 +73,24 @@ void PacketSimulation::serve_host(std::uint32_t index) {
   }
 }
 
+// Who may send no longer leaves the line without a turn.
+void PacketSimulation::serve_first_in_line(std::uint32_t port, Nic& nic) {
+  while (nic.last < nic.turns.size()) {
+    const std::uint32_t index = nic.turns[nic.last++].flow;
+    if (nic.last * std::size_t{2} >= nic.turns.size()) {
+      nic.turns.erase(nic.turns.begin(), nic.turns.begin() + nic.last);
+      nic.last = 0;
+    }
+    flows_[index].turn = kNone;
+    if (!transport_->may_send(index)) continue;
+    const std::uint32_t packet = next_data(index);
+    Flow& flow = flows_[index];
+    flow.next_send_ns = transmit(port, packet);
+    flow.last_size = packets_[packet].size;
+    return refresh(index);
+  }
+}
+
 // By the queue of the first switch's port to each way: what its host could be told.
 std::uint32_t PacketSimulation::choose_way(Flow& flow) const {
   if (flow.ways == 1) return flow.way_there;
@@ -108,8 +128,15 @@ void PacketSimulation::choose_again(Packet& packet) {
 }
 
 void PacketSimulation::refresh(std::uint32_t index) {
-  const Flow& flow = flows_[index];
-  Turn& turn = nics_[ports_[flow.port].nic].turns[flow.turn];
+  Flow& flow = flows_[index];
+  Nic& nic = nics_[ports_[flow.port].nic];
+  if (flows_in_line_) {
+    if (flow.turn != kNone || !transport_->may_send(index)) return;
+    flow.turn = 0;
+    nic.turns.push_back({0, index, flow.priority, true, false});
+    return;
+  }
+  Turn& turn = nic.turns[flow.turn];
   turn.next_send_ns = flow.next_send_ns;
   turn.ready = transport_->may_send(index);
   turn.finished = flow.acknowledged >= flow.size;

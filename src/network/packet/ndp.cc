@@ -17,6 +17,10 @@ class PacketSimulation::Ndp final : public Pulled {
     Pulled::add_flow(open);
     ends_.emplace_back();
   }
+  void fetch(std::uint32_t index) const override {
+    Pulled::fetch(index);
+    __builtin_prefetch(&ends_[index], 1);
+  }
   void begin(std::uint32_t index) override { ends_[index].credit = window(sim_.flows_[index]); }
   void begin_again(std::uint32_t index, std::int64_t) override { begin(index); }
 

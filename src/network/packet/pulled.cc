@@ -7,28 +7,27 @@
 namespace armilla {
 
 bool PacketSimulation::Pulled::Pieces::lose(std::uint64_t packet) {
-  Word& word = words[packet / 64];
+  Word& here = word(packet / 64);
   const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
-  if (((word.known | word.lost) & bit) != 0) return false;
-  word.lost |= bit;
+  if (((here.known | here.lost) & bit) != 0) return false;
+  here.lost |= bit;
   first_lost = losses++ == 0 ? packet : std::min(first_lost, packet);
   return true;
 }
 
-void PacketSimulation::Pulled::Pieces::learn(std::uint64_t packet) {
-  Word& word = words[packet / 64];
-  const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
-  word.known |= bit;
-  if ((word.lost & bit) == 0) return;
-  word.lost &= ~bit;
-  --losses;
+void PacketSimulation::Pulled::Pieces::learn(std::size_t place, std::uint64_t bits) {
+  Word& here = word(place);
+  here.known |= bits;
+  losses -= std::popcount(here.lost & bits);
+  here.lost &= ~bits;
 }
 
 std::uint64_t PacketSimulation::Pulled::Pieces::take_lost() {
-  std::uint64_t word = first_lost / 64;
-  while (words[word].lost == 0) ++word;
-  const std::uint64_t packet = word * 64 + static_cast<std::uint64_t>(std::countr_zero(words[word].lost));
-  words[word].lost &= words[word].lost - 1;
+  std::uint64_t place = first_lost / 64;
+  while (word(place).lost == 0) ++place;
+  Word& here = word(place);
+  const std::uint64_t packet = place * 64 + static_cast<std::uint64_t>(std::countr_zero(here.lost));
+  here.lost &= here.lost - 1;
   first_lost = packet;
   --losses;
   return packet;
@@ -81,7 +80,7 @@ bool PacketSimulation::Pulled::note_data(std::uint32_t index, const Packet& data
   Pieces& pieces = pieces_[index];
   const std::uint64_t place = data.sequence / payload();
   if (pieces.has_arrived(place)) return false;
-  pieces.words[place / 64].arrived |= std::uint64_t{1} << (place % 64);
+  pieces.word(place / 64).arrived |= std::uint64_t{1} << (place % 64);
   if (data.sequence == flow.expected) {
     std::uint64_t next = place + 1;
     while (next * payload() < flow.size && pieces.has_arrived(next)) ++next;
@@ -94,8 +93,11 @@ bool PacketSimulation::Pulled::note_data(std::uint32_t index, const Packet& data
 void PacketSimulation::Pulled::note_acknowledged(std::uint32_t index, std::uint64_t sequence) {
   Flow& flow = sim_.flows_[index];
   const std::uint64_t end = (sequence + payload() - 1) / payload();
-  for (std::uint64_t packet = flow.acknowledged / payload(); packet < end; ++packet)
-    pieces_[index].learn(packet);
+  for (std::uint64_t packet = flow.acknowledged / payload(); packet < end;) {
+    const std::uint64_t after = std::min(end, (packet / 64 + 1) * 64);
+    pieces_[index].learn(packet / 64, ~std::uint64_t{0} >> (64 - (after - packet)) << (packet % 64));
+    packet = after;
+  }
   flow.acknowledged = std::max(flow.acknowledged, sequence);
   if (flow.acknowledged >= flow.size) sim_.finish(index);
 }

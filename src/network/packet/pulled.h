@@ -15,23 +15,30 @@ class PacketSimulation::Pulled : public Transport {
   void timer(const WheelEvent& event) final;
 
  protected:
-  // Of a flow, a bit for each packet.
-  struct Pieces {
+  // Of a flow, a bit for each packet. Short flows have one line of the processor's cache, and
+  // nothing elsewhere.
+  struct alignas(64) Pieces {
     struct Word {                 // of 64 packets
       std::uint64_t arrived = 0;  // as the receiver knows
       std::uint64_t known = 0;    // the same, as far as the sender has been told
       std::uint64_t lost = 0;     // to be sent again
     };
-    std::vector<Word> words;
+    Word first;
+    std::vector<Word> rest;
     std::uint64_t first_lost = 0;  // none is before it
     std::int64_t losses = 0;
 
+    std::size_t words() const { return rest.size() + 1; }
+    Word& word(std::size_t i) { return i == 0 ? first : rest[i - 1]; }
+    const Word& word(std::size_t i) const { return i == 0 ? first : rest[i - 1]; }
     bool has_arrived(std::uint64_t packet) const {
-      return (words[packet / 64].arrived >> (packet % 64) & 1) != 0;
+      return (word(packet / 64).arrived >> (packet % 64) & 1) != 0;
     }
     // Returns whether it was news.
     bool lose(std::uint64_t packet);
-    void learn(std::uint64_t packet);
+    // Packets of one word.
+    void learn(std::size_t word, std::uint64_t bits);
+    void learn(std::uint64_t packet) { learn(packet / 64, std::uint64_t{1} << (packet % 64)); }
     std::uint64_t take_lost();
   };
 
@@ -43,6 +50,7 @@ class PacketSimulation::Pulled : public Transport {
       : Transport(simulation, {.header = kPulledHeader,
                                .control = kPulledHeader,
                                .discipline = SwitchDiscipline::trim,
+                               .in_line = true,
                                .sprays = true,
                                .backs_off = true}),
         interval_bytes_(interval_bytes) {}
@@ -52,7 +60,11 @@ class PacketSimulation::Pulled : public Transport {
     places_.emplace_back();
     paths_.emplace_back();
   }
-  void extend(std::uint32_t flow) override { pieces_[flow].words.resize(words(flow)); }
+  void extend(std::uint32_t flow) override { pieces_[flow].rest.resize(words(flow) - 1); }
+  void fetch(std::uint32_t flow) const override {
+    __builtin_prefetch(&pieces_[flow], 1);
+    __builtin_prefetch(&paths_[flow], 1);
+  }
   std::int64_t wire_bytes() const { return settings_.payload + traits.header; }
   // Packets that a sender may send before the first pull: more than there can be under way at once.
   std::int64_t window(const Flow& flow) const;

@@ -57,6 +57,7 @@ void PacketSimulation::build() {
   const Transport::Traits& traits = transport_->traits;
   discipline_ = traits.discipline;
   has_telemetry_ = traits.telemetry;
+  flows_in_line_ = traits.in_line;
   forgets_ = job_.flows_come && transport_->can_forget();
   ack_priority_ = settings_.acks_first ? 0 : 3;
   const std::int64_t frame = settings_.payload + traits.header;

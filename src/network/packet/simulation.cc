@@ -54,6 +54,7 @@ void PacketSimulation::look_ahead() const {
         const Flow& flow = flows_[packet.flow];
         if (packet.kind != PacketKind::data && flow.turn != kNone)
           __builtin_prefetch(nics_[ports_[flow.port].nic].turns.data() + flow.turn, 1);
+        if (flows_in_line_) transport_->fetch(packet.flow);
       }
     } else if (event.kind == kSent) {
       const Port& port = ports_[event.subject];

@@ -220,7 +220,7 @@ class PacketSimulation {
   };
 
   struct Nic {
-    std::vector<Turn> turns;
+    std::vector<Turn> turns;  // of its flows; or of those in line (flows_in_line_), the first at `last`
     std::uint32_t last = 0;
     std::int64_t wake_ns = -1;  // when it looks again; -1: not foreseen
     std::uint32_t wake_stamp = 0;
@@ -241,7 +241,7 @@ class PacketSimulation {
     std::int64_t next_send_ns = 0;
     std::uint32_t port = 0, exit = 0;             // of the NICs of its source and of its destination
     std::uint32_t way_there = 0, way_back = 0;    // beyond them, in ways_
-    std::uint32_t turn = 0;                       // at its source's NIC
+    std::uint32_t turn = kNone;                   // at its source's NIC
     std::uint32_t last_size = 0;                  // on the wire
     std::uint64_t expected = 0;                   // by the receiver
     std::uint64_t highest = 0;                    // sequence number ever sent
@@ -349,6 +349,7 @@ class PacketSimulation {
   std::int64_t transmit(std::uint32_t port, std::uint32_t packet);
   void serve(std::uint32_t port);
   void serve_host(std::uint32_t port);
+  void serve_first_in_line(std::uint32_t port, Nic& nic);
   void serve_switch(std::uint32_t port);
   void leave_switch(std::uint32_t port, std::uint32_t packet, std::uint8_t queue);
   void join_nic(std::uint32_t flow);
@@ -399,6 +400,7 @@ class PacketSimulation {
   std::unique_ptr<Transport> transport_;
   SwitchDiscipline discipline_ = SwitchDiscipline::pause;  // the transport's
   bool has_telemetry_ = false;                             // the same
+  bool flows_in_line_ = false;                             // the same
   WayStore ways_;
   HugeVector<Packet> packets_;
   std::vector<Telemetry> telemetry_;  // per packet, where there is any

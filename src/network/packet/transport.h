@@ -17,6 +17,7 @@ class PacketSimulation::Transport {
     SwitchDiscipline discipline = SwitchDiscipline::pause;
     bool telemetry = false;  // switches write into its data packets
     bool windows = false;    // a flow has the window of its way's bandwidth-delay product
+    bool in_line = false;    // a NIC serves flows in the order in which they got to send; else in turn
     bool sprays = false;     // over all of a flow's ways, there and back
     bool backs_off = false;  // waits twice as long for each timeout in a row
   };
@@ -39,6 +40,8 @@ class PacketSimulation::Transport {
   // A connection had nothing to do for so long, and has again.
   virtual void begin_again(std::uint32_t flow, std::int64_t silent_ns) = 0;
 
+  // Something of it is about to arrive: asks the memory for what that needs.
+  virtual void fetch(std::uint32_t) const {}
   virtual bool may_send(std::uint32_t flow) const = 0;
   // The next data of a flow that may send: fills in sequence and payload.
   virtual void next_data(std::uint32_t flow, Packet& data) = 0;

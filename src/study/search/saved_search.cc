@@ -144,7 +144,7 @@ void SavedSearch::check_study(const SearchRequest& request, const SearchSpace& s
       const std::string_view name = key;
       if (name == "armilla") {
         throw Error(request.save,
-                    fmt::format("was saved by version {} of Armilla, and this is {}", before, value),
+                    fmt::format("was saved by build {} of Armilla, and this is {}", before, value),
                     "their times may differ: name another file");
       }
       throw Error(request.save, "was saved by a search of another study or space",

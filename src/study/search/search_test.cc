@@ -752,6 +752,10 @@ TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
   expect_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
                "is there already, and this search does not go on with it",
                "add --resume, or name another file");
+  SearchRequest newer = saved(kSmallSpace, true);
+  newer.version = "1.2.4";
+  expect_error([&] { search_plans(newer); }, file(), "was saved by build 1.2.3 of Armilla, and this is 1.2.4",
+               "their times may differ: name another file");
   // Empty, as a search leaves it that is killed at its very start.
   std::ofstream(file(), std::ios::trunc).close();
   EXPECT_GT(search_plans(saved(kSmallSpace, true)).space.simulated, 0);

@@ -90,6 +90,7 @@ class Sweep {
     simulate_runs();
     copy_equal_runs();
     database_.make_view();
+    result_.of_other_builds = database_.not_of(request_.version);
     result_.elapsed_seconds = since(begin);
     return std::move(result_);
   }

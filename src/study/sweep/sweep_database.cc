@@ -96,6 +96,12 @@ void SweepDatabase::add_values(const SweepRun& run, const std::vector<std::strin
   }
 }
 
+std::int64_t SweepDatabase::not_of(const std::string& version) {
+  Statement others(database_, "SELECT count(*) FROM run WHERE armilla <> ?");
+  others.set(0, version);
+  return others.next() ? others.number(0) : 0;
+}
+
 void SweepDatabase::make_view() {
   std::string view = "BEGIN; DROP VIEW IF EXISTS sweep; CREATE VIEW sweep AS SELECT id";
   {

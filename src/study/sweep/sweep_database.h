@@ -21,6 +21,8 @@ class SweepDatabase {
   void add(const SweepRun& run, const std::string& settings, const std::string& version);
   // Says which values the run had of the keys of this sweep.
   void add_values(const SweepRun& run, const std::vector<std::string>& keys);
+  // Runs that another build of Armilla made.
+  std::int64_t not_of(const std::string& version);
   // Makes the view in which every key and figure is a column.
   void make_view();
 

@@ -127,7 +127,10 @@ TEST_F(SweepTest, WhatIsKnownIsNotRunAgain) {
   // The same under another version.
   SweepRequest newer = request_of(text);
   newer.version = "1.2.4";
-  EXPECT_EQ(run(newer).known(), 0);
+  const SweepResult again = run(newer);
+  EXPECT_EQ(again.known(), 0);
+  EXPECT_EQ(again.of_other_builds, 3);
+  EXPECT_EQ(second.of_other_builds, 0);
 }
 
 TEST_F(SweepTest, ARunIsItsContentsNotItsName) {

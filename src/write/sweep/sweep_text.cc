@@ -78,6 +78,13 @@ std::string write_sweep_text(const SweepResult& result, const TextStyle& style) 
   if (result.known() > 0)
     sum += fmt::format("; {} of them known from before", with_separators(result.known()));
   text += "\n" + wrap(sum, "", style.width);
+  if (result.of_other_builds > 0) {
+    text +=
+        wrap(fmt::format("the database has {} of other builds of Armilla as well, whose figures may differ: "
+                         "they were not taken (column armilla)",
+                         runs_of(result.of_other_builds)),
+             "note: ", style.width);
+  }
   std::vector<std::pair<std::string, std::int64_t>> by_count(reasons.begin(), reasons.end());
   std::stable_sort(by_count.begin(), by_count.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
