@@ -38,7 +38,7 @@ class PlanRoom {
 
   // That a plan may take.
   Bytes room(const MemoryUse& memory) const {
-    return Bytes(static_cast<std::int64_t>(memory_share_ * static_cast<double>(memory.capacity.value)));
+    return share_of(memory.capacity, memory_share_);
   }
   bool fits(const MemoryUse& memory) const { return memory.needed() <= room(memory); }
 
