@@ -89,7 +89,7 @@ struct Neighbour {
   std::string key, value;                // what is changed
   std::optional<PlanOutcome> outcome{};  // nothing: refused
   std::string refusal{};                 // of what is changed alone
-  std::string needs, needed_value{};     // the other axis, if any
+  std::string needs{}, needed_value{};   // the other axis, if any
 };
 
 // The best plan has the last number of an axis that the user did not name, and would be better with

@@ -132,7 +132,7 @@ class Recorder {
   TimeWindow window_;
   std::vector<RankClass> classes_;
   std::vector<State> states_;
-  std::vector<std::vector<Pause>> ahead_;  // per rank, those that are not over
+  std::vector<std::vector<Pause>> ahead_;            // per rank, those that are not over
   std::vector<bool> first_;                          // of its program
   std::vector<bool> chosen_;                         // by the user
   std::vector<Begun> begun_;                         // of the recorded ranks

@@ -377,10 +377,10 @@ MemoryUse PlanEvaluator::memory(const PlanPrepared& made) {
   // Of whichever device it is.
   const auto other = std::ranges::find(study.machine.others, use.capacity,
                                        [](const OtherDevices& others) { return others.device.memory; });
-  use.capacity = other == study.machine.others.end()
-                     ? machine.device.memory
-                     : machine.others[static_cast<std::size_t>(other - study.machine.others.begin())]
-                           .device.memory;
+  use.capacity =
+      other == study.machine.others.end()
+          ? machine.device.memory
+          : machine.others[static_cast<std::size_t>(other - study.machine.others.begin())].device.memory;
   return use;
 }
 
