@@ -84,11 +84,12 @@ struct SearchSpaceUse {
   std::map<std::string, Refusal> refusals;  // by reason
 };
 
-// The best plan with one axis changed.
+// The best plan with one axis changed, and another where the first alone is not legal.
 struct Neighbour {
   std::string key, value;                // what is changed
   std::optional<PlanOutcome> outcome{};  // nothing: refused
-  std::string refusal{};
+  std::string refusal{};                 // of what is changed alone
+  std::string needs{}, needed_value{};   // the other axis, if any
 };
 
 // The best plan has the last number of an axis that the user did not name, and would be better with

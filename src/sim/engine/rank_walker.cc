@@ -30,14 +30,36 @@ bool has_counted_calls(const Graph& graph) {
 }
 
 // Whether what is known of nodes' successors is the same of both.
-bool same_successors(const Graph& graph, const Program& a, const Program& b) {
+bool same_successors(const Graph& graph, const Program& a, const Program& b, bool chains) {
   const auto parts = [](const Program& program) {
     return std::tie(program.first_dependence, program.dependence, program.loop.first, program.loop.end,
                     program.loop.period, program.loop.more);
   };
   const bool counts = a.issue_time > Time(0);
-  return counts == (b.issue_time > Time(0)) && (!counts || a.lane == b.lane) && parts(a) == parts(b) &&
+  return counts == (b.issue_time > Time(0)) && ((!counts && !chains) || a.lane == b.lane) &&
+         parts(a) == parts(b) && (!chains || a.kind == b.kind) &&
          (!counts || !has_counted_calls(graph) || (a.kind == b.kind && a.payload == b.payload));
+}
+
+bool computes(const Program& program, std::uint32_t node) {
+  return program.lane[node] == Lane::device &&
+         (program.kind[node] == NodeKind::compute || program.kind[node] == NodeKind::delay);
+}
+
+// Whether of any two nodes on the device the one with the larger id waits for the other.
+bool computes_in_order(const Program& program) {
+  std::vector<std::uint32_t> over(program.size());  // of those on the device, how many are, when a node is
+  std::uint32_t count = 0;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    for (const std::uint32_t dependence : program.dependences(node)) {
+      if (dependence >= node) return false;
+      over[node] = std::max(over[node], over[dependence]);
+    }
+    if (program.lane[node] != Lane::device) continue;
+    if (over[node] != count) return false;
+    over[node] = ++count;
+  }
+  return true;
 }
 
 }  // namespace
@@ -53,24 +75,25 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
   const Graph& graph = context.graph;
   // Traces of a job often differ in durations alone: what follows from dependences is then kept once.
   std::vector<std::uint32_t> successors_of;
+  contends_ = std::ranges::any_of(graph.collectives, [](const auto& call) { return call.processors > 0; });
+  chains_ = !contends_ && context.order.in_rounds() && executors.recorder.keeps_sums_only();
   for (const Program& program : graph.programs) {
     Loop loop = program.loop;
     if (loop.more == 0) loop = {program.size(), program.size(), 0, 0};
     has_loops_ = has_loops_ || loop.more > 0;
     loops_.push_back(loop);
     const std::size_t number = loops_.size() - 1;
-    if (number == 0 || !same_successors(graph, graph.programs[number - 1], program))
-      successors_.push_back(Successors(graph, program, loop));
+    if (number == 0 || !same_successors(graph, graph.programs[number - 1], program, chains_))
+      successors_.push_back(Successors(graph, program, loop, chains_));
     successors_of.push_back(static_cast<std::uint32_t>(successors_.size() - 1));
   }
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].program = graph.program_of[static_cast<std::size_t>(context.classes.real[r])];
     ranks_[r].successors = successors_of[ranks_[r].program];
   }
-  contends_ = std::ranges::any_of(graph.collectives, [](const auto& call) { return call.processors > 0; });
 }
 
-RankWalker::Successors::Successors(const Graph& graph, const Program& program, const Loop& loop)
+RankWalker::Successors::Successors(const Graph& graph, const Program& program, const Loop& loop, bool chains)
     : dependents(program.first_dependence, program.dependence), reach(loop.end), ends_from(loop.end) {
   for (std::uint32_t written = loop.end; written < program.size(); ++written) {
     for (const std::uint32_t dependence : program.dependences(written)) {
@@ -80,6 +103,7 @@ RankWalker::Successors::Successors(const Graph& graph, const Program& program, c
   for (std::uint32_t written = loop.end - loop.period; written < loop.end; ++written) {
     for (const std::uint32_t dependence : program.dependences(written)) reach = std::min(reach, dependence);
   }
+  if (chains) find_chains(program, loop);
   if (program.issue_time == Time(0)) return;
   issues = issues_of(program);
   issues_in_period = std::count_if(issues.begin() + (loop.end - loop.period), issues.begin() + loop.end,
@@ -91,6 +115,28 @@ RankWalker::Successors::Successors(const Graph& graph, const Program& program, c
   }
   awaits_in_period = std::find(awaited.begin() + (loop.end - loop.period), awaited.begin() + loop.end,
                                true) != awaited.begin() + loop.end;
+}
+
+// What stands at one place of every period must be followed alike in all of them.
+void RankWalker::Successors::find_chains(const Program& program, const Loop& loop) {
+  if (!computes_in_order(program)) return;
+  continues.resize(program.size());
+  for (std::uint32_t node = 0; node + 1 < program.size(); ++node) {
+    if (node + 1 == loop.first || node + 1 == loop.end) continue;
+    const std::span<const std::uint32_t> next = dependents.of(node);
+    continues[node] = computes(program, node) && computes(program, node + 1) && next.size() == 1 &&
+                      next.front() == node + 1 && program.dependences(node + 1).size() == 1;
+  }
+  if (loop.more == 0) return;
+  for (std::uint32_t place = loop.end - loop.period; place < loop.end; ++place) {
+    bool all = true;
+    for (std::uint32_t node = loop.first + (place - loop.first) % loop.period; node < loop.end;
+         node += loop.period)
+      all = all && continues[node];
+    for (std::uint32_t node = loop.first + (place - loop.first) % loop.period; node < loop.end;
+         node += loop.period)
+      continues[node] = all;
+  }
 }
 
 void RankWalker::start() {
@@ -439,7 +485,11 @@ void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time durati
 
 void RankWalker::compute_for(std::int32_t rank, std::uint32_t node, Time duration) {
   if (!contends_) {
-    finish_after(rank, node, duration);
+    if (chains_) {
+      follow_chain(rank, node, later(context_.queue.now(), duration));
+    } else {
+      finish_after(rank, node, duration);
+    }
     return;
   }
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
@@ -447,6 +497,50 @@ void RankWalker::compute_for(std::int32_t rank, std::uint32_t node, Time duratio
   state.work_left = duration;
   state.paced_since = context_.queue.now();
   schedule_end(rank);
+}
+
+Time RankWalker::computing_time(std::int32_t rank, std::uint32_t node, std::uint32_t written) const {
+  const Program& program = program_of(rank);
+  const std::uint64_t payload = program.payload[written];
+  return program.kind[written] == NodeKind::compute
+             ? executors_.times.of_work(rank, node, payload)
+             : executors_.times.of_delay(rank, node, Time(static_cast<std::int64_t>(payload)));
+}
+
+// From the node that has begun and ends then.
+void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  rank.chain = node;
+  const Successors& known = successors_of(rank);
+  if (!known.continues.empty()) {
+    const Loop& loop = loop_of(rank);
+    std::uint32_t written = loop.written(node);
+    while (known.continues[written] && node + 1 < rank.awaited && !is_watched(rank, node)) {
+      const Time duration = computing_time(r, node + 1, written + 1);
+      if (duration <= Time(0)) break;
+      ++node;
+      ++written;
+      Time begin = end;
+      if (!known.issues.empty()) begin = std::max(begin, issued_at(rank, node, written));
+      if (begin > end) rank.last_held = end;
+      executors_.recorder.next_computation(r, end, begin);
+      end = later(begin, duration);
+    }
+    if (node > rank.chain && node < behind(loop)) {
+      if (node >= rank.waiting_for.size()) extend(rank, node);
+      rank.reached = std::max(rank.reached, node + 1);
+    }
+  }
+  const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(r)} << 32 | node;
+  context_.order.schedule(r, end, target_, argument);
+}
+
+bool RankWalker::is_watched(Rank& rank, std::uint32_t node) const {
+  if (watched_ends_.empty()) return false;
+  const std::vector<WatchedEnd>& watched = watched_ends_[rank.program];
+  const std::uint32_t whole = node + rank.nodes_left_out;
+  while (rank.next_watched < watched.size() && watched[rank.next_watched].node < whole) ++rank.next_watched;
+  return rank.next_watched < watched.size() && watched[rank.next_watched].node == whole;
 }
 
 // One processor is always left.
@@ -508,6 +602,14 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   if (!watched_ends_.empty() && program.lane[written] == Lane::device) require_in_time(rank, node);
   if (contends_ && program.kind[written] == NodeKind::collective)
     hold_processors(r, context_.graph.collectives[program.payload[written]], false);
+  if (chains_ && computes(program, written)) {
+    for (std::uint32_t before = rank.chain; before < node; ++before) {
+      const std::uint32_t there = written - (node - before);
+      executors_.progress.node_done(program.kind[there], program.payload[there]);
+      --rank.nodes_left;
+      mark_done(rank, before);
+    }
+  }
   --rank.nodes_left;
   rank.lanes_busy &= static_cast<std::uint8_t>(~bit_of(program.lane[written]));
   mark_done(rank, node);
@@ -516,11 +618,8 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
 }
 
 void RankWalker::require_in_time(Rank& rank, std::uint32_t node) const {
-  std::vector<WatchedEnd>& watched = watched_ends_[rank.program];
-  const std::uint32_t whole = node + rank.nodes_left_out;
-  while (rank.next_watched < watched.size() && watched[rank.next_watched].node < whole) ++rank.next_watched;
-  if (rank.next_watched == watched.size() || watched[rank.next_watched].node > whole) return;
-  WatchedEnd& end = watched[rank.next_watched];
+  if (!is_watched(rank, node)) return;
+  WatchedEnd& end = watched_ends_[rank.program][rank.next_watched];
   end.seen = later(context_.queue.now(), left_out_);
   if (end.seen > end.latest) throw RunIsLate{};
 }

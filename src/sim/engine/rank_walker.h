@@ -12,6 +12,12 @@
 // While a rank has calls under way that hold c of its device's n processors (CollectiveCall::processors, of
 // the first of them: they share a stream), its computations go on at (n - c) / n of their pace.
 // Ends that are put off or brought forward are events of their own, and those before them mean nothing.
+//
+// Where nobody asks when single nodes ran, a chain of computations is one event, at its end. In a chain
+// nothing waits for a node but the next one, which waits for nothing else but the host. All computations of
+// the program follow each other, so that no other takes the device in between, and none of the chain takes no
+// time, so that its end is in the first round of its moment, as if each were an event. When the host lets go
+// of each is known when the chain begins.
 #pragma once
 
 #include <array>
@@ -127,6 +133,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::vector<std::uint32_t> beyond;         // nodes behind `awaited` that wait for nothing but the host
     std::int32_t holding = 0;                  // calls that hold processors
     std::int32_t processors = 0;               // how many
+    std::uint32_t chain = kDone;               // the first computation of the chain under way
     std::uint32_t computing = kDone;           // the node that computes, where calls may hold processors,
     Time work_left, paced_since, compute_end;  // how long it had to compute then, alone; and when it ends
     std::uint32_t nodes_left_out = 0;
@@ -134,13 +141,15 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   };
   // Of a program's written nodes.
   struct Successors {
-    Successors(const Graph& graph, const Program& program, const Loop& loop);
+    Successors(const Graph& graph, const Program& program, const Loop& loop, bool chains);
+    void find_chains(const Program& program, const Loop& loop);
     Dependents dependents;
     std::uint32_t reach = 0;            // no node of the loop's last written period depends on one before
     std::uint32_t ends_from = 0;        // no node behind the loop does on one of the loop before
     std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
     std::int64_t issues_in_period = 0;
-    std::vector<bool> awaited;  // calls that the host stops at; empty where there is none
+    std::vector<bool> continues;  // computations whose chain goes on with the next node; empty: none does
+    std::vector<bool> awaited;    // calls that the host stops at; empty where there is none
     bool awaits_in_period = false;
   };
 
@@ -178,6 +187,9 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   void issue_transfer(std::int32_t rank, std::uint32_t node);
   void finish_after(std::int32_t rank, std::uint32_t node, Time duration);
   void compute_for(std::int32_t rank, std::uint32_t node, Time duration);
+  Time computing_time(std::int32_t rank, std::uint32_t node, std::uint32_t written) const;
+  void follow_chain(std::int32_t rank, std::uint32_t node, Time end);
+  bool is_watched(Rank& rank, std::uint32_t node) const;
   // Another call holds processors, or one no longer does.
   void hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins);
   // Of its computations, of what they have alone.
@@ -201,6 +213,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   std::vector<Loop> loops_;             // likewise; shorter by what was left out
   bool has_loops_ = false, entered_period_ = false;
   bool contends_ = false;  // calls for processors
+  bool chains_ = false;    // are one event
   std::span<std::vector<WatchedEnd>> watched_ends_;
   Time left_out_;  // how much earlier than in a whole run all ends are
   std::vector<Rank> ranks_;

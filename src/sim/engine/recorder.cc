@@ -16,6 +16,7 @@ Recorder::Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
       counting_(counting),
       classes_(static_cast<std::size_t>(classes.simulated())),
       states_(classes_.size()),
+      ahead_(classes_.size()),
       first_(classes_.size()),
       chosen_(classes_.size()),
       begun_(classes_.size()) {
@@ -33,7 +34,27 @@ Recorder::Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
   }
 }
 
-Recorder::State& Recorder::at(std::int32_t rank, Time now) {
+void Recorder::pass_pauses(std::int32_t rank, Time now) {
+  std::vector<Pause>& pauses = ahead_[static_cast<std::size_t>(rank)];
+  std::size_t over = 0;
+  for (Pause& pause : pauses) {
+    if (pause.from > now) break;
+    if (pause.from >= Time(0)) {
+      State& state = account(rank, pause.from);
+      --state.computing;
+      ++state.held;
+      pause.from = kBegun;
+    }
+    if (pause.until > now) break;
+    State& state = account(rank, pause.until);
+    ++state.computing;
+    --state.held;
+    ++over;
+  }
+  pauses.erase(pauses.begin(), pauses.begin() + static_cast<std::ptrdiff_t>(over));
+}
+
+Recorder::State& Recorder::account(std::int32_t rank, Time now) {
   State& state = states_[static_cast<std::size_t>(rank)];
   RankClass& ranks = classes_[static_cast<std::size_t>(rank)];
   const Time passed = std::max(std::min(now, window_.until) - std::max(state.since, window_.from), Time(0));
@@ -129,7 +150,10 @@ void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time no
   if (keeps_collectives_ && first_[static_cast<std::size_t>(rank)]) started_.emplace(key(rank, node), now);
 }
 
-Recorder::Sums Recorder::sums(Time now) const {
+Recorder::Sums Recorder::sums(Time now) {
+  for (std::size_t rank = 0; rank < ahead_.size(); ++rank) {
+    if (!ahead_[rank].empty()) pass_pauses(static_cast<std::int32_t>(rank), now);
+  }
   Sums sums;
   sums.collectives = collectives_.size();
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {

@@ -41,6 +41,13 @@ class Recorder {
   bool keeps_chunks(std::int32_t rank) const { return intervals_ && records(rank); }
   // From now on so many nodes more could begin, had the host issued them.
   void host_waited_for(std::int32_t rank, Time now, std::int32_t by) { at(rank, now).held += by; }
+  // Whether nothing but sums is kept.
+  bool keeps_sums_only() const { return !intervals_ && !keeps_collectives_; }
+  // Of a chain of computations under way: at `end` one is done, and at `begin` the next one begins, held back
+  // by the host alone. In ascending order; both may be still to come.
+  void next_computation(std::int32_t rank, Time end, Time begin) {
+    if (begin > end) ahead_[static_cast<std::size_t>(rank)].push_back({end, begin});
+  }
 
   // Sums up to a moment, and what lies between two of them so many times more.
   struct Sums {
@@ -48,7 +55,7 @@ class Recorder {
     std::vector<std::array<std::size_t, 3>> intervals;  // of each rank so far: computes, collectives, others
     std::size_t collectives = 0;                        // records so far
   };
-  Sums sums(Time now) const;
+  Sums sums(Time now);
   void repeat(const Sums& from, const Sums& until, const Repetition& repetition);
   // When nodes under way began. `place` tells where a rank's node stands (RankWalker).
   void add_issue(StateDigest& state, std::int32_t rank, std::uint32_t node, std::int64_t place,
@@ -60,6 +67,12 @@ class Recorder {
     for (const auto& [key, start] : started_) {
       const auto rank = static_cast<std::int32_t>(key >> 32);
       state.add('r', 1, rank, place(rank, static_cast<std::uint32_t>(key)), now.value - start.value);
+    }
+    for (std::size_t rank = 0; rank < ahead_.size(); ++rank) {
+      for (const Pause& pause : ahead_[rank]) {
+        if (pause.until > now)
+          state.add('r', 2, rank, std::max(pause.from, now).value - now.value, pause.until.value - now.value);
+      }
     }
   }
 
@@ -78,8 +91,19 @@ class Recorder {
     const Begun& begun = begun_[static_cast<std::size_t>(rank)];
     return begun.times[begun.place(node)];
   }
+  // Between two computations of a chain.
+  static constexpr Time kBegun = Time(-1);
+  struct Pause {
+    Time from, until;  // `from`: kBegun once it is accounted
+  };
   // Accounts the time since the rank's last change to what it was doing.
-  State& at(std::int32_t rank, Time now);
+  State& at(std::int32_t rank, Time now) {
+    if (!ahead_[static_cast<std::size_t>(rank)].empty()) [[unlikely]]
+      pass_pauses(rank, now);
+    return account(rank, now);
+  }
+  State& account(std::int32_t rank, Time now);
+  void pass_pauses(std::int32_t rank, Time now);
   void change(std::int32_t rank, std::uint32_t written, Time now, std::int32_t by);
   static std::uint64_t key(std::int32_t rank, std::uint32_t node) {
     return std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
@@ -108,6 +132,7 @@ class Recorder {
   TimeWindow window_;
   std::vector<RankClass> classes_;
   std::vector<State> states_;
+  std::vector<std::vector<Pause>> ahead_;            // per rank, those that are not over
   std::vector<bool> first_;                          // of its program
   std::vector<bool> chosen_;                         // by the user
   std::vector<Begun> begun_;                         // of the recorded ranks

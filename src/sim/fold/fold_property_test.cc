@@ -150,6 +150,40 @@ TEST(FoldProperty, SharedLinksChangeNothing) {
   EXPECT_GT(sprayed, 200 / kCaseStep);
 }
 
+// Jobs of which only sums are kept, where chains of computations are one event each: equal to the picosecond
+// for every rank and link, folded or not.
+TEST(FoldProperty, ChainsChangeNothing) {
+  int finished = 0, fewer_events = 0, with_host = 0, left_out = 0;
+  for (std::uint32_t seed = 0; seed < 900; seed += kCaseStep) {
+    SCOPED_TRACE(seed);
+    RandomJob job = seed % 3 == 0   ? RandomJobs(seed).make()
+                    : seed % 3 == 1 ? RandomJobs(seed).make_looping()
+                                    : RandomJobs(seed).make_looping_on_links();
+    job.options.intervals = false;
+    RandomJob sums = job;
+    sums.options.collectives = false;
+    job.options.fold_time = false;
+    const std::optional<Result> played = outcome(job, false, true), chained = outcome(sums, false, true);
+    const std::optional<Result> folded = outcome(sums, true, false);
+    ASSERT_EQ(chained.has_value(), played.has_value());
+    ASSERT_EQ(folded.has_value(), played.has_value());
+    if (!played) continue;
+    ++finished;
+    const bool has_host = std::ranges::any_of(
+        job.graph.programs, [](const Program& program) { return program.issue_time > Time(0); });
+    fewer_events += chained->events < played->events ? 1 : 0;
+    with_host += chained->events < played->events && has_host ? 1 : 0;
+    left_out += chained->events < played->events && chained->repeated.times > 0 ? 1 : 0;
+    EXPECT_EQ(chained->messages, played->messages);
+    for (const std::optional<Result>* result : {&chained, &folded}) expect_equal(job, **result, *played);
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+  EXPECT_GT(finished, 600 / kCaseStep);
+  EXPECT_GT(fewer_events, 60 / kCaseStep);
+  EXPECT_GT(with_host, 15 / kCaseStep);
+  EXPECT_GT(left_out, 6 / kCaseStep);
+}
+
 using Records =
     std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t>>;
 

@@ -39,12 +39,17 @@ struct PlanPrepared {
   Study study() const;  // with the plan; its request says what all have in common
 };
 
+inline Bytes share_of(Bytes memory, double share) {
+  return Bytes(static_cast<std::int64_t>(share * static_cast<double>(memory.value)));
+}
+
 // A plan that was read, lowered and divided by itself. `study` and `model` must outlive it.
 PlanPrepared prepared(const Study& study, const Model& model);
 
 class PlanEvaluator {
  public:
-  explicit PlanEvaluator(const Study& base);
+  // `memory_share`: of every device's memory, what a plan may take.
+  explicit PlanEvaluator(const Study& base, double memory_share = 1);
   // For plans that are prepared already.
   PlanEvaluator(const Study& base, const CostModel& cost);
   ~PlanEvaluator();
@@ -58,7 +63,9 @@ class PlanEvaluator {
   LeastAhead ahead_of(const PlanPrepared& plan);  // of its slots
   // What all ranks compute at least, in picoseconds, as a whole number.
   double computing_bound(const PlanPrepared& plan);
-  MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
+  // Of the rank that needs most, on devices that have no more than plans may take: frameworks free late
+  // only as long as there is room. Its capacity is the whole device's.
+  MemoryUse memory(const PlanPrepared& plan);
   // Iteration and how it divides. Throws Error for what only the simulation refuses.
   PlanOutcome simulate(const PlanPrepared& plan);
   // Nothing as soon as it is known that the iteration lasts longer.
@@ -76,6 +83,7 @@ class PlanEvaluator {
   }
 
  private:
+  Device within_share(Device device) const;
   std::shared_ptr<const Study> setting_of(std::int64_t ranks);
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
@@ -122,6 +130,7 @@ class PlanEvaluator {
   bool described_;  // its model
   std::unique_ptr<CostModel> own_cost_;
   const CostModel& cost_;
+  double memory_share_ = 1;
   std::mutex mutex_;                                               // of the tables below
   std::map<std::int64_t, std::shared_ptr<const Study>> settings_;  // by ranks
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;    // by micro-batch

@@ -667,17 +667,51 @@ class Search {
       for (std::size_t value = 0; value < base.axes[axis].values.size(); ++value) {
         if (value == own) continue;
         Neighbour neighbour{base.axes[axis].key, base.axes[axis].values[value]};
+        const std::int64_t point = space_.changed(best.first, best.second, axis, value);
         try {
-          const std::int64_t point = space_.changed(best.first, best.second, axis, value);
           const PlanPrepared plan = plans_.prepare(best.first, point);
           if (text_of(plan.plan) == own_text) continue;  // it changes nothing
           neighbour.outcome = outcome_beside(best.first, plan, space_.values_of(best.first, point));
         } catch (const Error& error) {
           neighbour.refusal = error.message;
+          make_legal(neighbour, best.first, point, axis, error.keys);
         }
         result_.neighbours.push_back(std::move(neighbour));
       }
     }
+  }
+
+  // With one of the other axes changed that stand in the way: of plans that fit, where there are any, the one
+  // with the least bound.
+  void make_legal(Neighbour& neighbour, std::size_t number, std::int64_t point, std::size_t changed,
+                  const std::vector<std::string>& keys) {
+    const SearchBase& base = space_.bases()[number];
+    PlanEvaluator& evaluator = plans_.evaluator(number);
+    std::optional<std::pair<bool, Time>> least;
+    std::optional<PlanPrepared> nearest;
+    std::int64_t nearest_point = 0;
+    for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
+      const SearchAxis& other = base.axes[axis];
+      if (axis == changed || std::ranges::find(keys, other.key) == keys.end()) continue;
+      for (std::size_t value = 0; value < other.values.size(); ++value) {
+        const std::int64_t beside = space_.changed(number, point, axis, value);
+        if (beside == point) continue;
+        try {
+          const PlanPrepared plan = plans_.prepare(number, beside);
+          const std::pair place(!plans_.fits(evaluator.memory(plan)), evaluator.bound(plan));
+          if (least && *least <= place) continue;
+          least = place;
+          nearest = plan;
+          nearest_point = beside;
+          neighbour.needs = other.key;
+          neighbour.needed_value = other.values[value];
+        } catch (const Error&) {
+          // This does not help.
+        }
+      }
+    }
+    if (nearest)
+      neighbour.outcome = outcome_beside(number, *nearest, space_.values_of(number, nearest_point));
   }
 
   const SearchRequest& request_;

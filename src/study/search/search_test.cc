@@ -434,6 +434,13 @@ TEST_F(SearchTest, ReadsAxes) {
   EXPECT_THAT(lists.axes[2].values, testing::ElementsAre("none", "[optimizer, activations]"));
 }
 
+TEST_F(SearchTest, ARangeMayBeginWithNothing) {
+  const SearchSpace space(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  zero: 0..3\n"));
+  const auto axis = std::ranges::find(space.axes(), "plan.zero", &SearchAxis::key);
+  ASSERT_NE(axis, space.axes().end());
+  EXPECT_THAT(axis->values, testing::ElementsAre("0", "1", "2", "3"));
+}
+
 TEST_F(SearchTest, AnyRecomputationIsEveryOne) {
   const SearchSpace space(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  recompute: any\n"));
   const auto axis = std::ranges::find(space.axes(), "plan.recompute", &SearchAxis::key);
@@ -530,6 +537,25 @@ TEST_F(SearchTest, KnowsTheNeighboursOfTheBest) {
   EXPECT_EQ(result.neighbours[1].value, "3");
   EXPECT_FALSE(result.neighbours[1].outcome.has_value());
   EXPECT_THAT(result.neighbours[1].refusal, testing::HasSubstr("8"));
+}
+
+TEST_F(SearchTest, ExplainsANeighbourWithWhatItNeeds) {
+  SearchRequest search =
+      request("moe",
+              "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2]\n  expert: 4\n"
+              "  expert_tensor: 1\n  pipeline: 1\n  micro_batch: 1\n  recompute: none\n  zero: 0\n"
+              "  sequence_parallel: [false, true]\n");
+  search.explain = true;
+  const SearchResult result = search_plans(search);
+  ASSERT_EQ(result.ranking.front().plan.tensor, 1);
+  const auto tensor = std::ranges::find(result.neighbours, "plan.tensor", &Neighbour::key);
+  ASSERT_NE(tensor, result.neighbours.end());
+  EXPECT_EQ(tensor->needs, "plan.sequence_parallel");
+  EXPECT_EQ(tensor->needed_value, "true");
+  EXPECT_THAT(tensor->refusal, testing::HasSubstr("needs"));
+  ASSERT_TRUE(tensor->outcome.has_value());
+  EXPECT_TRUE(tensor->outcome->plan.sequence_parallel);
+  EXPECT_EQ(tensor->outcome->plan.tensor, 2);
 }
 
 // What `armilla run` does by itself is in the default space, so the best plan is never slower.

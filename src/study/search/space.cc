@@ -130,13 +130,15 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
   } else {
     const auto end = [&](const std::string& number) -> std::int64_t {
       const bool digits = !number.empty() && number.find_first_not_of("0123456789 ") == std::string::npos;
-      return digits ? parse_count(number, where) : 0;
+      return digits ? parse_count(number, where) : -1;
     };
     const std::int64_t from = end(text.substr(0, dots)), to = end(text.substr(dots + 2));
-    if (from < 1 || to < from)
+    if (from < 0 || to < from)
       throw Error(where, fmt::format("'{}' is not a range", text),
-                  "a range has two whole numbers and goes up from at least 1, such as 1..8");
-    for (std::int64_t n = from; n<to; n = n> to / 2 ? to : 2 * n) values.push_back(std::to_string(n));
+                  "a range has two whole numbers and goes up, such as 1..8");
+    if (from == 0 && to > 0) values.emplace_back("0");
+    for (std::int64_t n = std::max<std::int64_t>(from, 1); n<to; n = n> to / 2 ? to : 2 * n)
+      values.push_back(std::to_string(n));
     values.push_back(std::to_string(to));
   }
   for (std::string& value : values) {

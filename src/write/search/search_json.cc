@@ -54,6 +54,9 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
     Json json = {{"key", neighbour.key}, {"value", neighbour.value}};
     json["outcome"] = neighbour.outcome ? outcome_json(result, *neighbour.outcome, true) : Json(nullptr);
     json["refusal"] = neighbour.outcome ? Json(nullptr) : Json(neighbour.refusal);
+    json["needs"] = neighbour.needs.empty()
+                        ? Json(nullptr)
+                        : Json(fmt::format("{}={}", neighbour.needs, neighbour.needed_value));
     neighbours.push_back(std::move(json));
   }
   const std::optional<Money> late_cost = result.late ? result.late->training_cost() : std::nullopt;

@@ -40,7 +40,8 @@ SearchResult example_search() {
   result.space.refused = 1;
   result.space.refusals["memory"] = {1, "needs 200 B, of 100 B"};
   result.neighbours = {{"plan.tensor", "1", result.simulated[1]},
-                       {"plan.tensor", "4", {}, "does not divide <heads>"}};
+                       {"plan.tensor", "4", {}, "does not divide <heads>"},
+                       {"plan.expert_tensor", "1", result.simulated[1], "needs another", "plan.zero", "1"}};
   result.edges = {{"plan.tensor", "2", "4", outcome(4, nanoseconds(900), Bytes(70)), "--tp any"}};
   return result;
 }
@@ -62,6 +63,7 @@ TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
                         "3 plans: 1 refused, 0 proven slower without a whole simulation, 2 simulated\n"));
   EXPECT_THAT(text, testing::HasSubstr("refused: does not fit (1, such as: needs 200 B, of 100 B)\n"));
   EXPECT_THAT(text, testing::ContainsRegex("tp 4 +refused"));
+  EXPECT_THAT(text, testing::ContainsRegex("etp 1 with zero 1 +1.500 us"));
 }
 
 TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
@@ -108,7 +110,7 @@ TEST(WriteSearch, EveryKeyIsDocumented) {
   EXPECT_EQ(document["best"], run_json(run));
   // What has a page of its own, and what has the keys of the ranking.
   document["best"] = document["nearest"] = document["late"] = document["neighbours"][0]["outcome"] =
-      document["edges"][0]["outcome"] = nullptr;
+      document["neighbours"][2]["outcome"] = document["edges"][0]["outcome"] = nullptr;
   document["front"] = Json::array();
   for (Json& plan : document["ranking"]) plan["plan"] = plan["values"] = nullptr;
   const std::set<std::string> emitted = keys_of(document);

@@ -167,7 +167,9 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
   };
   std::string refusals;
   for (const Neighbour& neighbour : result.neighbours) {
-    const std::string name = fmt::format("{} {}", short_key(neighbour.key), neighbour.value);
+    std::string name = fmt::format("{} {}", short_key(neighbour.key), neighbour.value);
+    if (!neighbour.needs.empty())
+      name += fmt::format(" with {} {}", short_key(neighbour.needs), neighbour.needed_value);
     if (!neighbour.outcome) {
       refusals += wrap(neighbour.refusal, fmt::format("  {} is refused: ", name), style.width);
       table.rows.push_back({name, "refused", "", "", "", "", ""});
