@@ -2,11 +2,13 @@
 """Fits the rates of machines/*.yaml to tables of measured kernels and collectives (docs/validation.md).
 
 Matrix products (src/cost/kernels.h): launch, ramp, efficiencies of tiles and of memory, per device and type.
+Fused attention (likewise): forward, backward and ramp, and the range of flops, per device and type.
 Collectives (src/ir/machine.h, CollectiveProtocol): efficiency of the links, and launch, step and share of each protocol.
-Both minimise the mean of |log(predicted / measured)| by a pattern search from several starts, over a sample that is
+All minimise the mean of |log(predicted / measured)| by a pattern search from several starts, over a sample that is
 the same in every run; the residuals that are printed are over all rows.
 
     tools/fit_kernels.py products kernels.csv --device h100 --type bf16xbf16 --peak 989.4e12 --processors 132 --bandwidth 3.35e12
+    tools/fit_kernels.py attention kernels.csv --device H200 --type bfloat16 --peak 989.4e12 --processors 132 --launch 5e-6
     tools/fit_kernels.py collectives collectives.csv --system H100-SXM --bandwidth 450e9 --protocols 2
 
 Exit code: 0, 2 when no row is left to fit.
@@ -16,6 +18,7 @@ import argparse
 import csv
 import math
 import random
+import re
 import sys
 
 TILES = [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64)]
@@ -100,6 +103,65 @@ def fit_products(args):
     return 0
 
 
+def number_after(text, key):
+    found = re.search(re.escape(key) + r"(\d+)", text)
+    return int(found.group(1)) if found else 0
+
+
+class Attention:
+    """A row of the table: its flops as src/study/validate/row_study.cc counts them, and what else its time depends on."""
+
+    def __init__(self, row):
+        self.backward = "bwd" in row["op"]
+        self.seconds = float(row["time_us"]) * 1e-6
+        self.queries, keys, self.head = int(row["seq_q"]), int(row["seq_kv"]), int(row["head_dim"])
+        values = max(number_after(row["notes"], "head_dim_v="), number_after(row["notes"], "v_head_dim=")) or self.head
+        narrow, window = "8" in row["dtype"], number_after(row["notes"], "window=")
+        seen = (keys + 1) // 2 if "causal" in row["op"] else keys
+        if window and not (narrow and self.backward):
+            seen = min(window, seen)
+        self.keys, self.count = seen, int(row["batch"] or 1) * int(row["heads"])
+        forward = 2 * self.count * self.queries * seen * (self.head + values)
+        # Backward makes the scores again, and two products of each of the two.
+        self.flops = forward * 2 + forward * self.head // (self.head + values) if self.backward else forward
+        self.size = (self.head + values) / 2
+        self.narrow = narrow
+
+    def time(self, p, args):
+        forward, backward, ramp = p
+        used = self.head / (-(-self.head // 32) * 32)
+        ratio = self.size / used / 128
+        of_head = ratio ** (0.7 if self.narrow else 0.4 if ratio < 1 else 0.1) * used
+        unseen = 350 if self.keys >= self.queries else 350 + (256 if 2 * self.keys < self.queries else 128)
+        tasks = self.count * max(1.0, self.queries / 128)
+        share = (backward if self.backward else forward) * of_head
+        computed = self.flops * (1 + unseen / self.keys) / (args.peak * share)
+        return args.launch + computed * (1 + ramp * args.processors / tasks)
+
+
+def fit_attention(args):
+    rows = []
+    with open(args.table, newline="") as table:
+        for r in csv.DictReader(table):
+            if not r["op"].startswith("attention_") or r["tier"] == "C" or not r["time_us"]:
+                continue
+            if args.device == r["gpu"] and args.type in r["dtype"] and args.source in r["source"]:
+                rows.append(Attention(r))
+    if not rows:
+        return 2
+
+    def loss(p):
+        return sum(abs(math.log(r.time(p, args) / r.seconds)) for r in rows) / len(rows)
+
+    _, p = min(search([0.6, 0.5, ramp], {0, 1}, loss) for ramp in (0.5, 3))
+    flops = [r.flops for r in rows]
+    print(f"forward {p[0]:.3f}, backward {p[1]:.3f}, ramp {p[2]:.1f}, range [{min(flops):.1e}, {max(flops):.1e}]")
+    for name, some in (("forward", [r for r in rows if not r.backward]), ("backward", [r for r in rows if r.backward])):
+        if some:
+            print(name, report([r.time(p, args) / r.seconds - 1 for r in some]))
+    return 0
+
+
 def sent(kind, ranks):
     return {"all_reduce": 2 * (ranks - 1) / ranks, "send_recv": 1}.get(kind, (ranks - 1) / ranks)
 
@@ -162,6 +224,15 @@ def main():
     products.add_argument("--processors", type=int, required=True)
     products.add_argument("--bandwidth", type=float, required=True)
     products.set_defaults(run=fit_products)
+    attention = what.add_parser("attention")
+    attention.add_argument("table")
+    attention.add_argument("--device", required=True, help="as the table's column gpu has it")
+    attention.add_argument("--type", required=True)
+    attention.add_argument("--source", default="")
+    attention.add_argument("--peak", type=float, required=True)
+    attention.add_argument("--processors", type=int, required=True)
+    attention.add_argument("--launch", type=float, default=5e-6, help="of the device, in seconds")
+    attention.set_defaults(run=fit_attention)
     collectives = what.add_parser("collectives")
     collectives.add_argument("table")
     collectives.add_argument("--system", required=True)

@@ -11,7 +11,9 @@
 //
 // (where phases use links the other way than others of theirs, W is that of the busier direction, and what it
 // saves of a chunk's bytes waits for the a in flight; where chunks take the dimensions in different orders,
-// W, L and B are means over the chunks, and the last sum is that of the order that has least of it)
+// W, L and B are means over the chunks, and the last sum is that of the order that has least of it; of an
+// all-reduce up and down trees, B within the smooth maximum is 1 + (a - 1) / 4 times as long, since members
+// find their links taken by other chunks: 4 GiB among 17 members of a Switch take 1.25 W)
 //
 // with a no more than N, W, L and B the sums over the phases on d, and `elsewhere` the phases before the
 // first and after the last one on d; over all those of other dimensions where N is no more than a, for then
@@ -53,6 +55,8 @@ struct PhaseLoad {
   double busy = 0;     // w: of the busiest link
   // What of `busy` a member's link out, or in, is free: what comes before or after may use it the other way.
   double free_out = 0, free_in = 0;
+  bool up_and_down =
+      false;  // trees: members send again after a while, when other chunks may have their links
   bool operator==(const PhaseLoad&) const = default;
 };
 

@@ -9,13 +9,10 @@ namespace armilla {
 std::int64_t communicators(const Plan& plan) {
   // One NCCL communicator per kind of group, each with its own buffers.
   const bool experts = plan.expert > 1;
-  const bool groups[] = {plan.tensor > 1,
-                         plan.context > 1,
-                         plan.pipeline > 1,
-                         plan.context * plan.data() > 1,
-                         experts,
-                         experts && plan.expert_data() > 1,
-                         plan.hybrid_shard > 1};
+  const bool groups[] = {plan.tensor > 1, plan.context > 1, plan.pipeline > 1, plan.context * plan.data() > 1,
+                         experts, experts && plan.expert_data() > 1,
+                         // Within some of the replicas, and from each to its likes in the others.
+                         plan.hybrid_shard > 1 && plan.hybrid_shard < plan.context * plan.data()};
   return std::count(std::begin(groups), std::end(groups), true);
 }
 

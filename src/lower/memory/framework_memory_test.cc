@@ -27,6 +27,8 @@ TEST(FrameworkMemory, CountsTheGroupsThatARankIsIn) {
   plan.zero_stage = 3;
   plan.hybrid_shard = 8;
   EXPECT_EQ(communicators(plan), 2);
+  plan.hybrid_shard = 16;  // all replicas
+  EXPECT_EQ(communicators(plan), 1);
 }
 
 TEST(FrameworkMemory, IsTheContextAndTheBuffersOfEveryGroup) {

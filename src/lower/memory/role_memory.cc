@@ -184,8 +184,8 @@ std::int64_t freed_late(const RoleParts& parts, const Plan& plan, std::int64_t m
   if (plan.framework != Framework::pytorch || plan.host == Host::compiled) return 0;
   constexpr std::int64_t kBlocksAhead = 16;  // of some 64 launches in a forward pass
   // A pipeline's messages make the host wait for the device at every pass but those that fill the pipeline:
-  // beyond the first two the device waits for the stages behind.
-  constexpr std::int64_t kPassesInStep = 2;
+  // beyond the first three the device waits for the stages behind.
+  constexpr std::int64_t kPassesInStep = 3;
   const std::int64_t passes =
       plan.pipeline == 1 ? 1 : std::max<std::int64_t>(0, most_in_flight - kPassesInStep);
   const std::int64_t blocks =

@@ -26,9 +26,12 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
-// From a root, trees of a power of two move the bytes as often as they have levels, the two trees once.
-bool suits(const Algorithm& algorithm, CollectiveKind kind, std::int64_t members) {
-  if (algorithm.name() == kForPowersOfTwo) return is_power_of_two(members);
+// From a root, trees of a power of two move the bytes as often as they have levels, the two trees once. Of
+// other numbers, whose members beyond a power of two hand over what they have and get it back, an all-reduce
+// has the two trees instead; a library whose protocols are known has rings alone.
+bool suits(const Algorithm& algorithm, CollectiveKind kind, std::int64_t members, bool library_known) {
+  if (algorithm.name() == kForPowersOfTwo)
+    return is_power_of_two(members) || (kind != CollectiveKind::all_reduce && !library_known);
   return algorithm.name() != kForOtherNumbers || has_root(kind) || !is_power_of_two(members);
 }
 
@@ -70,7 +73,7 @@ bool has_root(CollectiveKind kind) {
 
 AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptions& options,
                                    const NetworkPromises& network)
-    : machine_(machine) {
+    : machine_(machine), measured_(options.measured) {
   const bool grows_trees = network.grows_trees;
   const bool reduces = network.reduces_in_switches();
   const std::size_t dimensions = machine.dimensions.size();
@@ -125,6 +128,8 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
           if (other.performs(kind) && !chains) add(std::move(other));
         }
       }
+      // Round half of a ring each way, where bytes matter less than hops.
+      if (natural == "bidirectional-ring" && has_root(kind)) add(Algorithm("direct", where));
       // One message to each takes but one of each member's links.
       if (natural == "direct" && has_root(kind) && dimension.size > 2 &&
           dimension.size <= kMaxScatterGatherRanks)
@@ -166,8 +171,10 @@ std::vector<AlgorithmPicks> AlgorithmChoices::possible(std::span<const Collectiv
     seen |= std::uint32_t{1} << phase.dimension;
     const Choice& choice = choices_.at(phase.kind)[phase.dimension];
     const std::size_t usual = possible.size();
+    const Dimension& dimension = machine_.dimensions[phase.dimension];
+    const bool library_known = dimension.in_switch || (measured_ && !dimension.protocols.empty());
     for (AlgorithmPicks pick = 1; pick <= choice.others.size(); ++pick) {
-      if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension])) continue;
+      if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension], library_known)) continue;
       for (std::size_t i = 0; i < usual; ++i)
         possible.push_back(possible[i] | pick << kPickBits * phase.dimension);
     }

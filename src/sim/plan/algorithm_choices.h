@@ -55,6 +55,7 @@ class AlgorithmChoices {
   static constexpr std::size_t kMostOthers = (1 << kPickBits) - 1;
 
   const Machine& machine_;
+  const bool measured_;  // the library's protocols are taken where the machine has them
   // Per kind, one per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Choice>> choices_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>

@@ -194,7 +194,7 @@ namespace {
 
 // A dimension's part in the estimate: means over the chunks.
 struct DimensionLoad {
-  double busy = 0, chain = 0, latency = 0, free_out = 0, free_in = 0;
+  double busy = 0, chain = 0, meets = 0, latency = 0, free_out = 0, free_in = 0;
   // What a chunk spends elsewhere, in latencies and with bytes: of the way that spends least there.
   double late = std::numeric_limits<double>::infinity(), filled = 0;
 };
@@ -210,6 +210,7 @@ void add_way(DimensionLoad& sum, const ChunkLoads& phases, std::uint32_t d, doub
     sum.free_out += weight * phases[p].free_out;
     sum.free_in += weight * phases[p].free_in;
     sum.chain += weight * phases[p].chain;
+    if (phases[p].up_and_down) sum.meets += weight * phases[p].chain;
     sum.latency += weight * phases[p].latency;
     first = std::min(first, p);
     last = p;
@@ -242,7 +243,8 @@ ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chu
     }
     const double both_ways = std::min(load.free_out, load.free_in);
     load.busy -= both_ways;
-    const double in_turns = std::ceil(n / together) * (load.latency + load.chain / n);
+    const double in_turns =
+        std::ceil(n / together) * (load.latency + (load.chain + (delayed - 1) * load.meets) / n);
     const double more = std::max(load.busy, in_turns), less = std::min(load.busy, in_turns);
     double own = more > 0 ? more * std::pow(1 + std::pow(less / more, kOrder), 1 / kOrder) : 0;
     // What comes back waits behind what the others in flight send.

@@ -67,6 +67,7 @@ ChunkLoads loads_of(const CollectivePlan& plan, const Machine& machine) {
       dimension = &attained;
     }
     PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, crossed, *dimension));
+    load.up_and_down = phase.kind == CollectiveKind::all_reduce && !phase.schedule->is_symmetric();
     // Links and queues of others than the root's block.
     if (phase.members == PhaseMembers::other_blocks)
       load.dimension += static_cast<std::uint32_t>(machine.dimensions.size());

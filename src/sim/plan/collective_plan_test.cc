@@ -499,18 +499,46 @@ TEST(CollectivePlan, NodesTakeWhatIsFasterForTheSize) {
           << nodes << " nodes, " << bytes << " bytes";
     }
   }
-  const auto taken = [](std::int64_t nodes, std::int64_t bytes, bool library) {
+  const auto taken = [](std::int64_t nodes, std::int64_t bytes, bool library,
+                        CollectiveKind kind = CollectiveKind::all_reduce) {
     Machine machine = machine_of({dimension("nodes", DimensionKind::switched, nodes, 50)});
     if (library) {
       machine.dimensions[0].protocols = {
           CollectiveProtocol{"LL", microseconds(4), Time(0), 1, microseconds(1), Time(0)}};
     }
-    return run(machine, call_of(CollectiveKind::all_reduce, bytes)).collectives[0].algorithm;
+    return run(machine, call_of(kind, bytes)).collectives[0].algorithm;
   };
   EXPECT_EQ(taken(33, 1000, false), "double-binary-tree on nodes");
   EXPECT_EQ(taken(33, kGibibyte, false), "ring on nodes");
   EXPECT_EQ(taken(32, 1000, false), "halving-doubling on nodes");
   EXPECT_EQ(taken(33, 1000, true), "ring on nodes");  // within a node
+  EXPECT_EQ(taken(33, 1000, false, CollectiveKind::all_gather), "halving-doubling on nodes");
+  EXPECT_EQ(taken(33, kGibibyte, false, CollectiveKind::all_gather), "ring on nodes");
+  EXPECT_EQ(taken(33, 1000, true, CollectiveKind::all_gather), "ring on nodes");
+}
+
+// Up and down trees, chunks find links taken by others: no way by hand is much faster than what is chosen.
+TEST(CollectivePlan, LargeCallsDoNotGoOverSlowTrees) {
+  const Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400),
+                                      dimension("rail", DimensionKind::switched, 17, 50)});
+  for (const std::int64_t bytes : {kGibibyte / 4, kGibibyte, 4 * kGibibyte, 8 * kGibibyte}) {
+    const CollectiveCall call = call_of(CollectiveKind::all_reduce, bytes);
+    const Time chosen = run(machine, call).iteration;
+    for (const char* outer : {"ring", "double-binary-tree"}) {
+      CollectiveOptions options;
+      options.algorithms = {"halving-doubling", outer};
+      EXPECT_LT(in_seconds(chosen), 1.05 * in_seconds(run(machine, call, options).iteration)) << bytes;
+    }
+  }
+}
+
+// What goes but from or to one member reaches half of a ring each way.
+TEST(CollectivePlan, SmallBroadcastsGoRoundHalfOfARing) {
+  const Machine machine = machine_of({dimension("x", DimensionKind::ring, 16, 50)});
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    EXPECT_EQ(run(machine, call_of(kind, 1000)).collectives[0].algorithm, "direct on x");
+    EXPECT_EQ(run(machine, call_of(kind, kGibibyte)).collectives[0].algorithm, "bidirectional-ring on x");
+  }
 }
 
 class InSwitch : public testing::Test {
