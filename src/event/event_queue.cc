@@ -36,9 +36,8 @@ bool EventQueue::advance(Time end) {
     std::swap(buckets_[0], bucket);
     return true;
   }
-  std::swap(scratch_, bucket);
-  for (const Event& event : scratch_.all()) schedule(event.time, event.target, event.argument);
-  scratch_.clear();
+  bucket.clear();
+  for (const Event& event : events) schedule(event.time, event.target, event.argument);
   return true;
 }
 

@@ -120,7 +120,6 @@ class EventQueue {
 
   std::array<Bucket, 64> buckets_;  // times are not negative: their highest bit is never set
   std::uint64_t occupied_ = 0;      // a bit per bucket that may hold events
-  Bucket scratch_;
   std::vector<EventHandler*> handlers_;
   std::vector<RoundObserver*> observers_;
   std::size_t next_ = 0;  // first event of bucket 0 that is not handled yet

@@ -129,7 +129,10 @@ class Analytical final : public EventHandler,
       flight.message = message;
       flight.beyond_port = way.beyond_first;
       flight.port = way.first.port;
+      sending_ = &way;
+      sent_ = slot;
       enter_port(slot);
+      sending_ = nullptr;
     } else if (way.second.link == nullptr) {
       Crossing crossing;
       begin(crossing, way.first, message);
@@ -156,6 +159,12 @@ class Analytical final : public EventHandler,
     if (flight.beyond_port.hops_left == 0) {
       flight.is_through = true;
       schedule(crossing.tail, departure.flight);
+      return;
+    }
+    // Booked at once: its way is at hand.
+    if (sending_ != nullptr && sent_ == departure.flight) {
+      flight.at = sending_->beyond;
+      wait_for(departure.flight, flight.message, sending_->second, flight.at.hops_left == 0);
       return;
     }
     flight.at = flight.beyond_port;
@@ -392,6 +401,8 @@ class Analytical final : public EventHandler,
   std::uint32_t target_;
   Slots<SharedFlight> flights_;  // addressed by event arguments
   LatestWays<FirstHops> first_hops_;
+  const FirstHops* sending_ = nullptr;   // of the flight that is entering a port from its source,
+  std::uint32_t sent_ = 0;               // and its number
   bool stores_;                          // whole messages, at every node between
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
   std::uint32_t round_ = 1;

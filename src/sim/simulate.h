@@ -34,10 +34,12 @@ struct SimulationOptions {
   bool every_message = false;  // play all, also those of collectives that could be evaluated
   // A run that would take more is refused beforehand; at some millions a second this default is minutes.
   double max_messages = 2e9;
-  bool intervals = true;         // keep when every node ran; without, only busy times and collectives
-  bool collectives = true;       // tell what each collective took and what held it up
-  bool every_interval = true;    // each of them, also of what is done again and again (Result::repeated)
-  RemoteMemory remote_memory{};  // where the native machine has any
+  bool intervals = true;    // keep when every node ran; without, only busy times and collectives
+  bool collectives = true;  // tell what each collective took and what held it up
+  // Each of them, also of what is done again and again (Result::repeated); without, computations of no layer
+  // that follow each other at once are one, too.
+  bool every_interval = true;
+  RemoteMemory remote_memory{};              // where the native machine has any
   std::optional<PacketSettings> packets{};   // the same, of files of ns-3 (SystemLayer::packets)
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
   TimeWindow window{};                       // in which busy times of ranks are added up

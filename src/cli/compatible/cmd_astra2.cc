@@ -82,9 +82,10 @@ class Astra2Command final : public Command {
   void execute(const Session& session) override {
     SimulationOptions options = output_.options();
     options.progress = session.meter;
-    // The ranks' lines do without, and of millions of nodes intervals are most of the memory.
-    options.intervals =
-        !output_.quiet || !output_.json.empty() || !output_.csv.empty() || !output_.trace.empty();
+    // The ranks' lines do without, the report with sums; of millions of nodes intervals are most of the
+    // memory.
+    options.every_interval = !output_.json.empty() || !output_.csv.empty() || !output_.trace.empty();
+    options.intervals = options.every_interval || !output_.quiet;
     Astra2Run done = run_astra2(request(), options);
     if (!logging_configuration_.empty() && logging_configuration_ != "empty") {
       done.run.warnings.push_back(

@@ -36,6 +36,7 @@ CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study
       target_(context.queue.add_handler(*this)),
       scheduler_(context.classes.real.size(), options_.active_chunks, options_.order),
       instances_(context.graph, context.classes, client),
+      plans_(context.graph.collectives.size()),
       first_noted_(context.classes.real.size(), kNone) {
   for (const std::int32_t rank : context.classes.real)
     memory_bandwidths_.push_back(device_of(study.machine, rank).memory_bandwidth);
@@ -63,11 +64,11 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
     instance.chunks = 1;
     return;
   }
-  instance.chunks = static_cast<std::uint32_t>(planner_.chunks(call, group.layouts.front()->shape));
+  const std::vector<const CollectivePlan*>& plans = plans_of(instance.call, group.layouts.front()->shape);
+  instance.chunks = static_cast<std::uint32_t>(plans.size());
   instance.first_chunk = static_cast<std::uint32_t>(runs_.size());
   const auto members = static_cast<std::uint32_t>(group.real.size());
   for (std::uint32_t chunk = 0; chunk < instance.chunks; ++chunk) {
-    const CollectivePlan& plan = planner_.plan(call, *group.layouts.front(), chunk);
     const std::uint32_t first = parts_.take(members);
     for (std::uint32_t m = 0; m < members; ++m) {
       Part& part = parts_[first + m];
@@ -79,8 +80,23 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
       part.real = group.real[m];
       part.run = static_cast<std::uint32_t>(runs_.size());
     }
-    runs_.push_back(std::make_unique<ChunkRun>(ChunkRun{id, chunk, &plan, &group, first, members, members}));
+    runs_.push_back(
+        std::make_unique<ChunkRun>(ChunkRun{id, chunk, plans[chunk], &group, first, members, members}));
   }
+}
+
+// The planner looks each of them up.
+const std::vector<const CollectivePlan*>& CollectiveRunner::plans_of(std::uint32_t number,
+                                                                     std::uint32_t shape) {
+  auto& known = plans_[number];
+  const auto found = std::ranges::find(known, shape, &CallPlans::shape);
+  if (found != known.end()) return found->of_chunks;
+  CallPlans& plans = known.emplace_back(CallPlans{shape, {}});
+  const CollectiveCall& call = context_.graph.collectives[number];
+  const std::int64_t chunks = planner_.chunks(call, shape);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
+    plans.of_chunks.push_back(&planner_.plan(call, shape, chunk));
+  return plans.of_chunks;
 }
 
 void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call,

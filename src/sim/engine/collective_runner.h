@@ -115,7 +115,14 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
     std::uint32_t from = 0, to = 0, place = 0;
   };
 
+  // Of the chunks of a call in groups of one shape.
+  struct CallPlans {
+    std::uint32_t shape = 0;
+    std::vector<const CollectivePlan*> of_chunks;
+  };
+
   Digest describe_part(std::uint32_t id) const;
+  const std::vector<const CollectivePlan*>& plans_of(std::uint32_t call, std::uint32_t shape);
   void open_chunks(std::uint32_t id);
   void issue_custom(const CollectiveInstances::Issued& issued);
   ChunkRun& run_of(const Part& part) { return *runs_[part.run]; }
@@ -161,6 +168,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   std::uint32_t target_;
   ChunkScheduler scheduler_;
   CollectiveInstances instances_;
+  std::vector<std::vector<CallPlans>> plans_;  // by call
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   mutable std::size_t closed_ = 0;  // runs before it are over

@@ -13,6 +13,7 @@ Recorder::Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
       ranks_(classes),
       intervals_(kept.intervals),
       keeps_collectives_(kept.collectives),
+      every_interval_(kept.every_interval),
       counting_(counting),
       classes_(static_cast<std::size_t>(classes.simulated())),
       states_(classes_.size()),
@@ -127,8 +128,11 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, std::uint32_
   const Interval interval{issued, now, written};
   if (program.kind[written] != NodeKind::collective) {
     if (!intervals_) return;
-    const bool computes = program.lane[written] == Lane::device;
-    (computes ? ranks.computes : ranks.others).push_back(interval);
+    if (program.lane[written] != Lane::device) {
+      ranks.others.push_back(interval);
+    } else {
+      add_compute(program, ranks.computes, interval);
+    }
     return;
   }
   if (intervals_) ranks.collectives.push_back(interval);
@@ -144,6 +148,21 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, std::uint32_
   }
   record.finished = now;
   collectives_.push_back(std::move(record));
+}
+
+// Of a trace's millions of computations, what is made of sums needs only when any of them ran. What is
+// repeated is counted interval by interval.
+void Recorder::add_compute(const Program& program, std::vector<Interval>& computes,
+                           const Interval& interval) const {
+  const auto may_join = [&](std::uint32_t node) { return program.layer[node] < 0; };
+  const bool joins = !every_interval_ && program.loop.more == 0 && !computes.empty() &&
+                     computes.back().end == interval.start && may_join(interval.node) &&
+                     may_join(computes.back().node);
+  if (joins) {
+    computes.back().end = interval.end;
+  } else {
+    computes.push_back(interval);
+  }
 }
 
 void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time now) {

@@ -24,6 +24,8 @@ class Recorder {
  public:
   struct Kept {
     bool intervals = true, collectives = true;  // besides busy times
+    // Without: computations of no layer that follow each other at once are one interval, that of the first.
+    bool every_interval = true;
   };
   // Intervals are kept for the first rank of every program and for the classes of the real ranks `chosen`.
   Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
@@ -105,6 +107,7 @@ class Recorder {
   State& account(std::int32_t rank, Time now);
   void pass_pauses(std::int32_t rank, Time now);
   void change(std::int32_t rank, std::uint32_t written, Time now, std::int32_t by);
+  void add_compute(const Program& program, std::vector<Interval>& computes, const Interval& interval) const;
   static std::uint64_t key(std::int32_t rank, std::uint32_t node) {
     return std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
   }
@@ -127,7 +130,7 @@ class Recorder {
 
   const Graph& graph_;
   const RankClasses& ranks_;
-  bool intervals_, keeps_collectives_;
+  bool intervals_, keeps_collectives_, every_interval_;
   Counting counting_;
   TimeWindow window_;
   std::vector<RankClass> classes_;

@@ -386,6 +386,40 @@ TEST(Simulate, IntervalsOfChosenRanksAreKept) {
 
 // Random machines, algorithms and mixtures of collectives: every one finishes, and folded equals unfolded to
 // the picosecond.
+// What is made of sums needs only when something was computed, but of layers how long.
+TEST(Simulate, ComputationsThatFollowEachOtherAreOneIntervalWhereNotEachIsKept) {
+  const Study study = rings_of({dimension(DimensionKind::ring, 2)});
+  Graph graph = graph_of(2, {call(CollectiveKind::all_reduce, 1000)}, nanoseconds(5));
+  Program& program = graph.programs.front();
+  graph.layers = {"layer"};
+  const auto delay = [&](std::int32_t layer, std::uint32_t after) {
+    program.add(NodeKind::delay, Phase::forward, 1, layer, 7000, std::span(&after, 1));
+    return program.size() - 1;
+  };
+  const std::uint32_t exchange = program.size() - 1;
+  delay(-1, delay(-1, delay(0, delay(-1, delay(-1, exchange)))));
+  delay(0, program.size() - 1);
+  SimulationOptions options;
+  const Result each = simulate(graph, study, NoCost(), options);
+  options.every_interval = false;
+  const Result some = simulate(graph, study, NoCost(), options);
+  EXPECT_EQ(some.iteration, each.iteration);
+  EXPECT_EQ(some.classes.front().compute, each.classes.front().compute);
+  EXPECT_EQ(some.classes.front().exposed_communication, each.classes.front().exposed_communication);
+  ASSERT_EQ(each.classes.front().computes.size(), 7U);
+  const Time end = each.iteration;
+  const auto ns = [](std::int64_t count) { return nanoseconds(count); };
+  const std::vector<std::pair<Time, Time>> expected = {{ns(0), ns(5)},
+                                                       {end - ns(42), end - ns(28)},
+                                                       {end - ns(28), end - ns(21)},
+                                                       {end - ns(21), end - ns(7)},
+                                                       {end - ns(7), end}};
+  std::vector<std::pair<Time, Time>> kept;
+  for (const Interval& interval : some.classes.front().computes)
+    kept.emplace_back(interval.start, interval.end);
+  EXPECT_EQ(kept, expected);
+}
+
 TEST(Simulate, FoldedEqualsUnfolded) {
   std::mt19937 random(7);
   const auto pick = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };

@@ -195,7 +195,10 @@ void MemoisedCollectives::perform(std::uint32_t id) {
   Performance& performance = performances_[id];
   performance.start = context_.queue.now();
   std::erase(gathering_, id);
-  if (performance.links != nullptr) holding_.push_back({performance.start, id, 0});
+  if (performance.links != nullptr) {
+    holding_.push_back({performance.start, id, 0});
+    next_held_ = std::min(next_held_, performance.start);
+  }
   Group& group = states_[performance.family][performance.group];
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
@@ -260,8 +263,9 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
 // What happens to a performance in a moment and what disturbs it there would have to be told apart, so that
 // it is played from here on if anything else happens then.
 void MemoisedCollectives::play_what_has_ties() {
-  if (holding_.empty()) return;
+  if (next_held_ == kEndOfTime) return;
   const Time next = context_.queue.next_time();
+  if (next < next_held_) return;
   for (std::size_t i = holding_.size(); i-- > 0;) {
     Holder& holder = holding_[i];
     if (holder.next > next) continue;
@@ -280,6 +284,8 @@ void MemoisedCollectives::play_what_has_ties() {
     let_go(id);
     catch_up(id, next);
   }
+  next_held_ = kEndOfTime;
+  for (const Holder& holder : holding_) next_held_ = std::min(next_held_, holder.next);
 }
 
 void MemoisedCollectives::round_over() {

@@ -162,6 +162,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
     std::size_t passed = 0;  // moments of the play before it
   };
   std::vector<Holder> holding_;  // performances under way that hold links
+  Time next_held_ = kEndOfTime;  // not after the first of their moments `next`
   bool is_catching_up_ = false;
   // Per simulated rank, what is over: performance and member.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> over_;

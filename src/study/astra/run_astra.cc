@@ -318,7 +318,7 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   Graph& graph = job.graph;
   check_system(system, graph, {request.settings.system, request.settings.remote_memory});
   // Logs and memory are made of recorded intervals.
-  if (system.trace_enabled || system.track_local_memory) options.intervals = true;
+  if (system.trace_enabled || system.track_local_memory) options.intervals = options.every_interval = true;
   Astra2Lines lines{system.replay_only, system.trace_enabled, utilisation(job.roofline_use)};
   if (system.trace_enabled || system.track_local_memory) separate_programs(graph, lines.utilisation);
 
