@@ -42,10 +42,8 @@ struct PlannedPhase {
   Crossing crossing = Crossing::hierarchy;
   // Of the dimension's bandwidth, what the members attain together over cables (collective/cables.h); else 1.
   double attained = 1;
-  float share = 0;  // Message::share
-  // In trees of switches (Network::switch_tree), which takes this turn; -1: in the switch of its dimension,
-  // or not in switches.
-  std::int32_t tree = -1;
+  float share = 0;        // Message::share
+  bool in_trees = false;  // of switches (Network::switch_tree), not in the switch of its dimension
 };
 
 struct CollectivePlan {
@@ -88,9 +86,6 @@ void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
                     std::vector<std::int32_t>& places);
 // Flat rings that a group is served by at most, one per NIC.
 inline constexpr std::uint32_t kMostRings = 16;
-
-// Trees of switches that chunks of a call take in turn, at most.
-inline constexpr std::uint32_t kMostTrees = 16;
 
 // What a member of a group sends in a call.
 struct MemberTraffic {
@@ -174,11 +169,12 @@ class CollectivePlanner {
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
   // How a chunk goes: the order of dimensions (the ring, where it is flat), and, of those that go alike,
-  // which of two trees or directions, or of several trees of switches.
+  // which of two trees or directions.
   struct Way {
     std::uint32_t order = 0, turn = 0;
     auto operator<=>(const Way&) const = default;
   };
+  static constexpr std::uint32_t kTurns = 2;
   std::uint32_t turns(const CollectiveCall& call) const;
   // The orders of dimensions that its chunks take.
   std::vector<std::vector<std::uint32_t>> orders(CollectiveKind kind, const GroupShape& shape) const;

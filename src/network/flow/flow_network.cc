@@ -44,19 +44,18 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   FlowNetwork(const FlowNetwork&) = delete;
   FlowNetwork& operator=(const FlowNetwork&) = delete;
 
-  std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind,
-                            std::uint32_t turn) override {
-    return trees_.find(members, kind, turn);
+  std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind) override {
+    return trees_.find(members, kind);
   }
 
   Time send(const Message& message) override {
     std::vector<MaxMin::Use> uses;
     Time latency;
     if (message.tree != kNoTree) {
-      const SwitchTrees::Branch branch =
+      SwitchTrees::Branch branch =
           trees_.branch(message.tree, message.leg, message.source, message.destination);
       latency = branch.latency;
-      for (const std::uint32_t link : branch.links) uses.push_back({.link = link});
+      uses = std::move(branch.links);
     } else {
       // One that may choose does so when it begins to move, and waits for the latencies of the first way.
       uses = choose_ways(ways_.ways(message), adaptive_ ? WayChoice::first : ways_.routing().choice, rates_);

@@ -138,7 +138,7 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
                             saturating_multiply(transfer.bytes, times), phase.dimension};
             message.leg = step.leg;
             message.share = phase.share;
-            if (phase.tree >= 0 && flat) {
+            if (phase.in_trees && flat) {
               // Of a tree, each member's own link.
               const bool up = step.leg == Leg::to_switch;
               const std::uint32_t d = crossed_by(phase);
