@@ -230,6 +230,44 @@ TEST(NetworksAgree, ThatAConnectionKeepsItsOrder) {
   }
 }
 
+Message from(std::uint16_t sender, std::int64_t bytes) {
+  Message message{0, 1, Bytes(bytes)};
+  message.sender = sender;
+  return message;
+}
+
+// A small message of another communicator shares the links with a large one between the same two devices.
+TEST(NetworksAgree, ThatSendersDoNotWaitForEachOther) {
+  for (const char* network :
+       {"flow", "packet:cc=none", "packet:cc=none,recovery=selective", "packet", "packet:cc=tcp-cubic",
+        "packet:cc=ndp", "packet:cc=eqds", "flit", "flit:router=garnet"}) {
+    SCOPED_TRACE(network);
+    const auto second = [&](std::uint16_t sender) {
+      const Seen seen = play(star_machine(3), network,
+                             {{from(1, 4'000'000), Time(0)}, {from(sender, 100'000), microseconds(100)}});
+      return in_microseconds(seen.arrivals[1]);
+    };
+    // 320 us and 8 us alone, besides headers, latencies and windows.
+    EXPECT_GT(second(1), 320);
+    EXPECT_LT(second(2), 200);
+  }
+  const std::vector<Sent> shared = {{from(1, 4'000'000), Time(0)}, {from(2, 100'000), microseconds(100)}};
+  // Half of 12.5 GB/s, and 2 us of latency.
+  EXPECT_EQ(play(star_machine(3), "flow", shared).arrivals,
+            (std::vector{microseconds(330), microseconds(118)}));
+}
+
+TEST(NetworksAgree, ThatEachSendersMessagesKeepTheirOrder) {
+  for (const char* network : {"flow", "packet", "packet:cc=tcp-cubic", "packet:cc=eqds", "flit"}) {
+    std::vector<Sent> sent;
+    for (std::int64_t i = 0; i < 30; ++i)
+      sent.push_back({from(static_cast<std::uint16_t>(i % 3), 100'000 - 2999 * i), nanoseconds(100 * i)});
+    const Seen seen = play(star_machine(3), network, sent);
+    for (std::size_t i = 3; i < sent.size(); ++i)
+      EXPECT_GT(seen.arrivals[i], seen.arrivals[i - 3]) << network;
+  }
+}
+
 // Losses cost time, and everything arrives.
 TEST(PacketNetwork, RepeatsWhatIsLost) {
   std::vector<Sent> sent;

@@ -125,11 +125,10 @@ class Network {
   // Returns when the message arrives, or kEndOfTime where that depends on others. Only where it does not may
   // nobody be the target.
   virtual Time send(const Message& message) = 0;
-  // The number of a tree of switches among members, for a collective of this kind; of several equally good
-  // ones in turn. Of networks that grow trees. Throws Error where no switch leads to all members.
-  virtual std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind,
-                                    std::uint32_t turn) {
-    static_cast<void>(members), static_cast<void>(kind), static_cast<void>(turn);
+  // The number of the trees of switches among members, for a collective of this kind. Of networks that grow
+  // trees. Throws Error where no switch leads to all members.
+  virtual std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind) {
+    static_cast<void>(members), static_cast<void>(kind);
     return kNoTree;
   }
   // Counts a message on the links of its way as if it had been sent so many times; takes no time and is never

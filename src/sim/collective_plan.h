@@ -42,10 +42,8 @@ struct PlannedPhase {
   Crossing crossing = Crossing::hierarchy;
   // Of the dimension's bandwidth, what the members attain together over cables (collective/cables.h); else 1.
   double attained = 1;
-  float share = 0;  // Message::share
-  // In trees of switches (Network::switch_tree), which takes this turn; -1: in the switch of its dimension,
-  // or not in switches.
-  std::int32_t tree = -1;
+  float share = 0;        // Message::share
+  bool in_trees = false;  // of switches (Network::switch_tree), not in the switch of its dimension
 };
 
 struct CollectivePlan {
@@ -89,9 +87,6 @@ void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
 // Flat rings that a group is served by at most, one per NIC.
 inline constexpr std::uint32_t kMostRings = 16;
 
-// Trees of switches that chunks of a call take in turn, at most.
-inline constexpr std::uint32_t kMostTrees = 16;
-
 // Whether a network lets calls take the dimension's switches that reduce, where nobody names an algorithm. Of
 // trees only those of SHARP: where NVSwitches reduce on them, ranks do not fold.
 inline bool reduces_in(const Dimension& dimension, const NetworkPromises& network) {
@@ -100,7 +95,7 @@ inline bool reduces_in(const Dimension& dimension, const NetworkPromises& networ
 }
 
 // How a chunk goes: the order of dimensions (the ring, where it is flat), and, of those that go alike, which
-// of two trees or directions, or of several trees of switches.
+// of two trees or directions.
 struct ChunkWay {
   std::uint32_t order = 0, turn = 0;
   auto operator<=>(const ChunkWay&) const = default;
@@ -181,6 +176,7 @@ class CollectivePlanner {
 
  private:
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
+  static constexpr std::uint32_t kTurns = 2;
   std::uint32_t turns(const CollectiveCall& call) const;
   // By order.
   std::vector<ChunkLoads> phase_loads(const CollectiveCall& call, std::uint32_t shape);

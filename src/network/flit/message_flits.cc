@@ -134,7 +134,7 @@ void check_effort(const FlitSettings& settings, const FlitGraph& graph, const Fo
 }
 
 // Messages over flits: each is cut into packets, which wait at the interface by whose link their way begins,
-// and it has arrived when the tails of all have.
+// and it has arrived when the tails of all have. At an interface senders take turns, packet by packet.
 class MessageFlits final : public Network, public OwnClock {
  public:
   MessageFlits(const NetworkSetup& setup, const ParameterValues& values)
@@ -221,6 +221,12 @@ class MessageFlits final : public Network, public OwnClock {
     std::int64_t bytes = 0;  // that are left; of the last packet perhaps none
     std::int64_t packets = 0;
   };
+  struct SenderPackets {
+    std::uint16_t sender = 0;
+    std::deque<Waiting> packets;
+  };
+  // Of those that have packets here; the first is next.
+  using Interface = std::deque<SenderPackets>;
   struct Sums {
     Bytes bytes;
     std::int64_t flits = 0;
@@ -364,12 +370,17 @@ class MessageFlits final : public Network, public OwnClock {
 
   void wait_at(const Waiting& packets) {
     const std::uint32_t node = known_ways_[packets.way].entry.node;
-    interfaces_[node].push_back(packets);
+    const std::uint16_t sender = flights_[packets.flight].message.sender;
+    Interface& interface = interfaces_[node];
+    auto own = std::ranges::find(interface, sender, &SenderPackets::sender);
+    if (own == interface.end()) own = interface.insert(interface.end(), {sender, {}});
+    own->packets.push_back(packets);
     waiting_[node / 64] |= std::uint64_t{1} << node % 64;
   }
 
   void send_packet(std::uint32_t node) {
-    std::deque<Waiting>& packets = interfaces_[node];
+    Interface& interface = interfaces_[node];
+    std::deque<Waiting>& packets = interface.front().packets;
     Waiting& first = packets.front();
     const KnownWay& way = known_ways_[first.way];
     const std::int64_t bytes = std::min(first.bytes, bytes_of_packet());
@@ -385,9 +396,14 @@ class MessageFlits final : public Network, public OwnClock {
     engine_->send(node, packet);
     add_up(way.links, Bytes(bytes), 1);
     first.bytes -= bytes;
-    if (--first.packets > 0) return;
-    packets.pop_front();
-    if (packets.empty()) waiting_[node / 64] &= ~(std::uint64_t{1} << node % 64);
+    if (--first.packets == 0) packets.pop_front();
+    if (packets.empty()) {
+      interface.pop_front();
+      if (interface.empty()) waiting_[node / 64] &= ~(std::uint64_t{1} << node % 64);
+    } else if (interface.size() > 1) {
+      interface.push_back(std::move(interface.front()));
+      interface.pop_front();
+    }
   }
 
   void add_up(std::span<const std::uint32_t> way, Bytes bytes, std::int64_t times) {
@@ -417,7 +433,7 @@ class MessageFlits final : public Network, public OwnClock {
   std::optional<FlitEngine> engine_;
   std::unordered_map<std::uint64_t, Alternatives> known_;  // by source and destination
   std::vector<KnownWay> known_ways_;
-  std::vector<std::deque<Waiting>> interfaces_;
+  std::vector<Interface> interfaces_;
   std::vector<std::int64_t>
       packets_before_;  // of links: that will cross it and are not there; for adaptive routings
   std::vector<std::uint64_t> waiting_;  // interfaces with packets, one bit each

@@ -21,7 +21,7 @@ std::vector<double> capacities_of(const Ways& ways, double factor) {
   return capacities;
 }
 
-// Messages from one device to another keep their order, as on a connection of a collective library.
+// Messages of one sender from one device to another keep their order; those of several share links.
 // Rates change only between rounds, once for all that began or ended in one.
 class FlowNetwork final : public Network, public EventHandler, public RoundObserver {
  public:
@@ -44,19 +44,18 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   FlowNetwork(const FlowNetwork&) = delete;
   FlowNetwork& operator=(const FlowNetwork&) = delete;
 
-  std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind,
-                            std::uint32_t turn) override {
-    return trees_.find(members, kind, turn);
+  std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind) override {
+    return trees_.find(members, kind);
   }
 
   Time send(const Message& message) override {
     std::vector<MaxMin::Use> uses;
     Time latency;
     if (message.tree != kNoTree) {
-      const SwitchTrees::Branch branch =
+      SwitchTrees::Branch branch =
           trees_.branch(message.tree, message.leg, message.source, message.destination);
       latency = branch.latency;
-      for (const std::uint32_t link : branch.links) uses.push_back({.link = link});
+      uses = std::move(branch.links);
     } else {
       // One that may choose does so when it begins to move, and waits for the latencies of the first way.
       uses = choose_ways(ways_.ways(message), adaptive_ ? WayChoice::first : ways_.routing().choice, rates_);
@@ -127,7 +126,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     const auto add = [&](const Flight& flight, std::int64_t place) {
       const Message& message = flight.message;
       const Digest told = labels_.describe(message.target, message.argument);
-      state.add('f', message.source, message.destination, message.tree, message.bytes.value,
+      state.add('f', message.source, message.destination, message.sender, message.tree, message.bytes.value,
                 labels_.label(message).parts[2], told.low, told.high, static_cast<int>(flight.state), place,
                 std::bit_cast<std::uint64_t>(flight.left), std::bit_cast<std::uint64_t>(flight.rate),
                 flight.state == State::flowing ? from_now(flight.since) : 0, from_now(flight.done),
@@ -194,7 +193,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     State state = State::waiting;
   };
 
-  // From one device to another: its messages flow one after the other.
+  // Its messages flow one after the other.
   struct Connection {
     std::uint32_t flowing = kNone;
     std::uint32_t first = kNone, last = kNone;  // of those whose latency is over
@@ -204,10 +203,11 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   std::uint32_t connection_of(const Message& message) {
     const bool in_tree = message.tree != kNoTree;
     auto& numbers = in_tree ? tree_connections_ : connection_numbers_;
-    const std::uint64_t key =
+    const std::uint64_t ends =
         in_tree ? trees_.link_of_member(message.tree, message.leg, message.source, message.destination)
                 : ends_of(message);
-    const auto [found, fresh] = numbers.try_emplace(key, static_cast<std::uint32_t>(connections_.size()));
+    const auto [found, fresh] =
+        numbers.try_emplace({ends, message.sender}, static_cast<std::uint32_t>(connections_.size()));
     if (fresh) connections_.emplace_back();
     return found->second;
   }
@@ -331,8 +331,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   bool adaptive_;
   double factor_;
   MaxMin rates_;
-  std::unordered_map<std::uint64_t, std::uint32_t> connection_numbers_;  // by the two ends
-  std::unordered_map<std::uint64_t, std::uint32_t> tree_connections_;    // by the member's link
+  std::unordered_map<ConnectionKey, std::uint32_t, ConnectionHash> connection_numbers_;
+  std::unordered_map<ConnectionKey, std::uint32_t, ConnectionHash> tree_connections_;
   std::vector<Connection> connections_;
   std::vector<Flight> flights_;  // by their number among the rates
   std::vector<NetworkSums::Carried> carried_;

@@ -157,15 +157,16 @@ class PacketNetwork final : public Network, public OwnClock {
     std::uint32_t done = 0;  // stretches of it
   };
 
-  // Of a pair of devices: one connection that takes all its ways packet by packet, or, where devices in
-  // between take a message as a whole before they pass it on, a row of connections for each way.
+  // Of one sender's messages from one device to another: one connection that takes all its ways packet by
+  // packet, or, where devices in between take a message as a whole before they pass it on, a row of
+  // connections for each way.
   struct Alternatives {
     std::uint32_t begin = 0, count = 0;  // in stretches_
     std::uint32_t messages_spread = 0;
   };
 
   Alternatives& alternatives_of(const Message& message) {
-    const auto [found, fresh] = known_.try_emplace(ends_of(message));
+    const auto [found, fresh] = known_.try_emplace({ends_of(message), message.sender});
     if (!fresh) return found->second;
     found->second.begin = static_cast<std::uint32_t>(stretches_.size());
     const std::span<const Ways::Way> ways = ways_.ways(message);
@@ -176,19 +177,19 @@ class PacketNetwork final : public Network, public OwnClock {
     if (std::ranges::none_of(ways, passes_devices)) {
       stretches_.push_back({new_connection(ways)});
     } else {
-      for (const Ways::Way& way : ways) stretches_.push_back(row_of_connections(way));
+      for (const Ways::Way& way : ways) stretches_.push_back(row_of_connections(way, message.sender));
     }
     found->second.count = static_cast<std::uint32_t>(stretches_.size()) - found->second.begin;
     return found->second;
   }
 
-  std::vector<std::uint32_t> row_of_connections(const Ways::Way& way) {
+  std::vector<std::uint32_t> row_of_connections(const Ways::Way& way, std::uint16_t sender) {
     std::vector<std::uint32_t> stretches;
     auto begin = way.begin();
     for (auto link = way.begin(); link != way.end(); ++link) {
       if (!ways_.is_device(ways_.links()[*link].to)) continue;
       const Ways::Way part(begin, link + 1);
-      const auto [connection, fresh] = connections_.try_emplace(part);
+      const auto [connection, fresh] = connections_.try_emplace({part, sender});
       if (fresh) connection->second = new_connection(std::span(&part, 1));
       stretches.push_back(connection->second);
       begin = link + 1;
@@ -254,11 +255,11 @@ class PacketNetwork final : public Network, public OwnClock {
 
   Ways ways_;
   FlowJob job_;
-  mutable PacketSimulation packets_;                       // which is brought up to date when it is asked
-  std::map<Ways::Way, std::uint32_t> connections_;         // of rows, by their ways
-  std::unordered_map<std::uint64_t, Alternatives> known_;  // by source and destination
-  std::vector<std::vector<std::uint32_t>> stretches_;      // rows of connections
-  std::vector<std::int64_t> waiting_bytes_;                // per connection: posted, not there yet
+  mutable PacketSimulation packets_;  // which is brought up to date when it is asked
+  std::map<std::pair<Ways::Way, std::uint16_t>, std::uint32_t> connections_;  // of rows, by way and sender
+  std::unordered_map<ConnectionKey, Alternatives, ConnectionHash> known_;
+  std::vector<std::vector<std::uint32_t>> stretches_;  // rows of connections
+  std::vector<std::int64_t> waiting_bytes_;            // per connection: posted, not there yet
   Slots<Flight> flights_;
   std::vector<NetworkSums::Carried> counted_;
   std::int64_t messages_ = 0;

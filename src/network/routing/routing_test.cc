@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -418,76 +420,95 @@ TEST(LinkSamples, AddUpToWhatWasCarried) {
   }
 }
 
-std::int64_t links_of(const SwitchTrees& trees, std::uint32_t tree, Leg leg,
-                      const std::vector<std::int32_t>& members, std::int32_t source,
-                      std::map<std::uint32_t, std::int64_t>& loads) {
-  std::int64_t sum = 0;
+// By link, how often members load it, in shares.
+std::map<std::uint32_t, double> loads_of(const SwitchTrees& trees, std::uint32_t tree, Leg leg,
+                                         const std::vector<std::int32_t>& members, std::int32_t source) {
+  std::map<std::uint32_t, double> loads;
   for (const std::int32_t member : members) {
     if (leg == Leg::from_switch && member == source) continue;
     const SwitchTrees::Branch branch = trees.branch(tree, leg, leg == Leg::to_switch ? member : source,
                                                     leg == Leg::to_switch ? source : member);
-    for (const std::uint32_t link : branch.links) ++loads[link];
-    sum += static_cast<std::int64_t>(branch.links.size());
+    for (const LinkShare& use : branch.links) loads[use.link] += use.share;
   }
+  return loads;
+}
+double sum_of(const std::map<std::uint32_t, double>& loads) {
+  double sum = 0;
+  for (const auto& [link, load] : loads) sum += load;
   return sum;
 }
 
-// Three leaves of four: twelve links to the leaves and three above them, each carrying its sum once.
+std::vector<std::int32_t> first_members(std::int32_t count) {
+  std::vector<std::int32_t> members(static_cast<std::size_t>(count));
+  std::iota(members.begin(), members.end(), 0);
+  return members;
+}
+
+// Three leaves of four and two spines: twelve links to the leaves, each of which carries the sum once, and
+// three to each spine, which carry half of it.
 TEST(SwitchTrees, CarryASumOnceOverEveryLink) {
   Ways ways(leaf_spine(3, 2), {}, "ecmp");
   SwitchTrees trees(ways.link_graph());
-  std::vector<std::int32_t> members(12);
-  for (std::int32_t i = 0; i < 12; ++i) members[static_cast<std::size_t>(i)] = i;
-  const std::uint32_t first = trees.find(members, CollectiveKind::all_reduce, 0);
-  const std::uint32_t second = trees.find(members, CollectiveKind::all_reduce, 1);
-  EXPECT_NE(first, second);
-  EXPECT_EQ(trees.find(members, CollectiveKind::all_reduce, 0), first);
-  std::map<std::uint32_t, std::int64_t> up, other, down;
-  EXPECT_EQ(links_of(trees, first, Leg::to_switch, members, 0, up), 15);
-  EXPECT_EQ(links_of(trees, second, Leg::to_switch, members, 0, other), 15);
-  for (const auto& [link, times] : up) {
-    EXPECT_EQ(times, 1);
-    // Trees have the members' links in common, and not those to the two spines.
-    EXPECT_EQ(other.contains(link), ways.is_device(ways.links()[link].from));
-  }
+  const std::vector<std::int32_t> members = first_members(12);
+  const std::uint32_t tree = trees.find(members, CollectiveKind::all_reduce);
+  EXPECT_EQ(trees.find(members, CollectiveKind::all_reduce), tree);
+  EXPECT_NE(trees.find(members, CollectiveKind::reduce), tree);
+  const std::map<std::uint32_t, double> up = loads_of(trees, tree, Leg::to_switch, members, 0);
+  EXPECT_EQ(up.size(), 12U + 6);
+  for (const auto& [link, load] : up) EXPECT_EQ(load, ways.is_device(ways.links()[link].from) ? 1 : 0.5);
   // The first member's copy is asked for by the second.
-  links_of(trees, first, Leg::from_switch, members, 0, down);
-  for (const std::uint32_t link : trees.branch(first, Leg::from_switch, 1, 0).links) ++down[link];
-  EXPECT_EQ(down.size(), 15U);
-  for (const auto& [link, times] : down) {
-    EXPECT_EQ(times, 1);
-    EXPECT_TRUE(up.contains(link ^ 1));
-  }
-  EXPECT_EQ(trees.branch(first, Leg::to_switch, 7, 0).latency, nanoseconds(200));
-  EXPECT_EQ(trees.branch(first, Leg::from_switch, 0, 7).latency, nanoseconds(200));
+  std::map<std::uint32_t, double> down = loads_of(trees, tree, Leg::from_switch, members, 0);
+  for (const LinkShare& use : trees.branch(tree, Leg::from_switch, 1, 0).links) down[use.link] += use.share;
+  EXPECT_EQ(down.size(), up.size());
+  for (const auto& [link, load] : down) EXPECT_EQ(load, up.at(link ^ 1));
+  EXPECT_EQ(trees.branch(tree, Leg::to_switch, 7, 0).latency, nanoseconds(200));
+  EXPECT_EQ(trees.branch(tree, Leg::from_switch, 0, 7).latency, nanoseconds(200));
 }
 
-// Of a broadcast from the sixth, the links that lead away from it: to eleven others, up to the spine and down
-// to the two other leaves.
+// One that has lost half of a link carries half as much as the other, on all of its links.
+TEST(SwitchTrees, CarryWhatTheirNarrowestLinkCan) {
+  Machine machine = leaf_spine(3, 2);
+  Cable& cable = *std::ranges::find_if(machine.graph.cables, [&](const Cable& one) {
+    return machine.graph.nodes[one.a].kind == NetworkNodeKind::switched;
+  });
+  cable.back.bandwidth.value /= 2;
+  const std::uint32_t spine = cable.b;
+  Ways ways(machine, {}, "ecmp");
+  SwitchTrees trees(ways.link_graph());
+  const std::vector<std::int32_t> members = first_members(12);
+  const std::uint32_t tree = trees.find(members, CollectiveKind::all_reduce);
+  for (const auto& [link, load] : loads_of(trees, tree, Leg::to_switch, members, 0)) {
+    const double expected = ways.is_device(ways.links()[link].from) ? 1.0
+                            : ways.links()[link].to == spine        ? 1.0 / 3
+                                                                    : 2.0 / 3;
+    EXPECT_NEAR(load, expected, 1e-8);
+  }
+}
+
+// Of a broadcast from the sixth, the links that lead away from it: to eleven others, up to the spines and
+// down to the two other leaves.
 TEST(SwitchTrees, CopiesGoWhereTheyAreNotYet) {
   Ways ways(leaf_spine(3, 2), {}, "ecmp");
   SwitchTrees trees(ways.link_graph());
-  std::vector<std::int32_t> members(12);
-  for (std::int32_t i = 0; i < 12; ++i) members[static_cast<std::size_t>(i)] = i;
-  const std::uint32_t tree = trees.find(members, CollectiveKind::broadcast, 0);
-  EXPECT_EQ(trees.branch(tree, Leg::to_switch, 5, 6).links.size(), 2U);
-  std::map<std::uint32_t, std::int64_t> down;
-  EXPECT_EQ(links_of(trees, tree, Leg::from_switch, members, 5, down), 13);
+  const std::vector<std::int32_t> members = first_members(12);
+  const std::uint32_t tree = trees.find(members, CollectiveKind::broadcast);
+  EXPECT_EQ(trees.branch(tree, Leg::to_switch, 5, 6).links.size(), 3U);
+  EXPECT_EQ(sum_of(loads_of(trees, tree, Leg::from_switch, members, 5)), 13);
   // What is for one alone takes all of its way.
-  const std::uint32_t reduce = trees.find(members, CollectiveKind::reduce, 0);
-  EXPECT_EQ(trees.branch(reduce, Leg::from_switch, 6, 5).links.size(), 2U);
+  const std::uint32_t reduce = trees.find(members, CollectiveKind::reduce);
+  EXPECT_EQ(trees.branch(reduce, Leg::from_switch, 6, 5).links.size(), 3U);
 }
 
 TEST(SwitchTrees, StayBelowTheLowestCommonSwitch) {
   Ways ways(leaf_spine(3, 2), {}, "ecmp");
   SwitchTrees trees(ways.link_graph());
   const std::vector<std::int32_t> members = {4, 5, 7};
-  const std::uint32_t tree = trees.find(members, CollectiveKind::all_reduce, 3);
+  const std::uint32_t tree = trees.find(members, CollectiveKind::all_reduce);
   for (const std::int32_t member : members) {
     const SwitchTrees::Branch branch = trees.branch(tree, Leg::to_switch, member, 4);
     EXPECT_EQ(branch.latency, nanoseconds(100));
     ASSERT_EQ(branch.links.size(), 1U);
-    EXPECT_EQ(ways.graph().nodes[ways.links()[branch.links[0]].to].name, "s1");
+    EXPECT_EQ(ways.graph().nodes[ways.links()[branch.links[0].link].to].name, "s1");
   }
 }
 
@@ -497,13 +518,12 @@ TEST(SwitchTrees, SayWhereNoSwitchLeadsToAll) {
   machine.graph.devices_forward = false;
   Ways ways(machine, {}, "ecmp");
   SwitchTrees trees(ways.link_graph());
-  const std::vector<std::int32_t> members = {0, 1, 2, 3};
-  EXPECT_EQ(error_of([&] { trees.find(members, CollectiveKind::all_reduce, 0); }).substr(0, 49),
+  EXPECT_EQ(error_of([&] { trees.find(first_members(4), CollectiveKind::all_reduce); }).substr(0, 49),
             "network: no switch leads to all 4 members of a gr");
 }
 
-// In any circle of switches, what all send is added up over a tree: as many links as nodes of it but the
-// root, each of which is left once.
+// In any circle of switches each member's part ends at the same roots, in the same shares; a sum crosses each
+// link once, with all that any member sends over it.
 TEST(SwitchTrees, AreTreesInAnyGraph) {
   std::mt19937 random(5);
   for (int round = 0; round < 100; ++round) {
@@ -515,22 +535,31 @@ TEST(SwitchTrees, AreTreesInAnyGraph) {
       if (random() % 3 != 0) members.push_back(i);
     }
     if (members.size() < 2) continue;
-    const std::uint32_t tree =
-        trees.find(members, CollectiveKind::all_reduce, static_cast<std::uint32_t>(random() % 8));
-    std::map<std::uint32_t, std::int64_t> up;
-    links_of(trees, tree, Leg::to_switch, members, 0, up);
-    std::map<std::uint32_t, int> left;  // nodes
-    for (const auto& [link, times] : up) {
-      EXPECT_EQ(times, 1);
-      ++left[ways.links()[link].from];
+    const std::uint32_t sums = trees.find(members, CollectiveKind::all_reduce),
+                        parts = trees.find(members, CollectiveKind::all_gather);
+    const std::map<std::uint32_t, double> loads = loads_of(trees, sums, Leg::to_switch, members, 0);
+    std::map<std::uint32_t, double> left;  // by node
+    for (const auto& [link, load] : loads) {
+      EXPECT_LE(load, 1);
+      left[ways.links()[link].from] += load;
     }
-    std::set<std::uint32_t> ends;
-    for (const auto& [link, times] : up) {
-      const std::uint32_t to = ways.links()[link].to;
-      if (!left.contains(to)) ends.insert(to);
+    for (const auto& [node, load] : left) EXPECT_LE(load, 1 + 1e-6);
+    std::map<std::uint32_t, double> roots;
+    for (const std::int32_t member : members) {
+      std::map<std::uint32_t, double> ends;
+      for (const LinkShare& use : trees.branch(parts, Leg::to_switch, member, members.front()).links) {
+        EXPECT_LE(use.share, loads.at(use.link) + 1e-6);
+        ends[ways.links()[use.link].to] += use.share;
+        ends[ways.links()[use.link].from] -= use.share;
+      }
+      EXPECT_NEAR(ends[static_cast<std::uint32_t>(member)], -1, 1e-6);
+      ends.erase(static_cast<std::uint32_t>(member));
+      std::erase_if(ends, [](const auto& end) { return std::abs(end.second) < 1e-6; });
+      if (roots.empty()) roots = ends;
+      ASSERT_EQ(ends.size(), roots.size());
+      EXPECT_NEAR(sum_of(ends), 1, 1e-6);
+      for (const auto& [node, load] : ends) EXPECT_NEAR(load, roots.at(node), 1e-6);
     }
-    EXPECT_EQ(ends.size(), 1U);
-    for (const auto& [node, times] : left) EXPECT_EQ(times, 1);
   }
 }
 

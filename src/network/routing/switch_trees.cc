@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/error.h"
@@ -11,7 +12,16 @@
 namespace armilla {
 namespace {
 
-constexpr std::size_t kMostRoots = 16;
+constexpr std::size_t kMostRoots = 64, kMostTrees = 64;
+
+void add(std::vector<LinkShare>& uses, std::uint32_t link, double share) {
+  const auto known = std::ranges::find(uses, link, &LinkShare::link);
+  if (known == uses.end()) {
+    uses.push_back({.link = link, .share = share});
+    return;
+  }
+  known->share += share;
+}
 
 }  // namespace
 
@@ -47,9 +57,10 @@ std::vector<std::uint32_t> SwitchTrees::roots(std::span<const std::int32_t> memb
   return best;
 }
 
-SwitchTrees::Tree SwitchTrees::grow(std::span<const std::int32_t> members, CollectiveKind kind,
-                                    std::uint32_t root, std::uint32_t turn) const {
-  Tree tree{kind, {}};
+SwitchTrees::Tree SwitchTrees::grow(std::span<const std::int32_t> members, std::uint32_t root,
+                                    std::uint32_t turn) const {
+  Tree tree;
+  tree.width = std::numeric_limits<double>::infinity();
   const std::vector<Reached> reached = search_towards(graph_, root);
   std::set<std::uint32_t> taken;  // links
   std::vector<std::uint32_t> next;
@@ -60,24 +71,25 @@ SwitchTrees::Tree SwitchTrees::grow(std::span<const std::int32_t> members, Colle
          node = graph_.links[way.up.back()].to) {
       // The same link from a node on, whoever comes there.
       next_links(graph_, reached, node, root, reached[node].width, next);
+      tree.parallel = std::max(tree.parallel, static_cast<std::uint32_t>(next.size()));
       const std::uint32_t link = next[turn % next.size()];
       way.up.push_back(link);
       owns = owns && taken.insert(link).second;
       if (owns) ++way.own;
-      way.latency = later(way.latency, graph_.links[link].figures.latency);
-      way.back = later(way.back, graph_.links[link ^ 1].figures.latency);
+      const LinkFigures &up = graph_.links[link].figures, &down = graph_.links[link ^ 1].figures;
+      tree.width = std::min({tree.width, up.bandwidth.value, down.bandwidth.value});
+      way.latency = later(way.latency, up.latency);
+      way.back = later(way.back, down.latency);
     }
     tree.ways.emplace(member, std::move(way));
   }
   return tree;
 }
 
-std::uint32_t SwitchTrees::find(std::span<const std::int32_t> members, CollectiveKind kind,
-                                std::uint32_t turn) {
-  std::vector<std::int32_t> all(members.begin(), members.end());
-  const auto [of_members, unknown] = roots_.try_emplace(all);
-  std::vector<std::uint32_t>& best = of_members->second;
-  if (unknown) best = roots(members);
+std::uint32_t SwitchTrees::find(std::span<const std::int32_t> members, CollectiveKind kind) {
+  const auto [found, fresh] = known_.try_emplace({std::vector(members.begin(), members.end()), kind}, 0);
+  if (!fresh) return found->second;
+  const std::vector<std::uint32_t> best = roots(members);
   if (best.empty()) {
     throw Error(
         "network",
@@ -87,11 +99,18 @@ std::uint32_t SwitchTrees::find(std::span<const std::int32_t> members, Collectiv
                     graph_.graph.nodes[static_cast<std::size_t>(members.back())].name),
         "name another algorithm, or one for each dimension");
   }
-  // Parallel links take turns once all roots have.
-  const std::uint32_t root = best[turn % best.size()];
-  const auto [found, fresh] =
-      known_.try_emplace({std::move(all), kind, turn}, static_cast<std::uint32_t>(trees_.size()));
-  if (fresh) trees_.push_back(grow(members, kind, root, turn / static_cast<std::uint32_t>(best.size())));
+  found->second = static_cast<std::uint32_t>(trees_.size());
+  Trees& trees = trees_.emplace_back(Trees{kind, {}});
+  double width = 0;
+  for (const std::uint32_t root : best) {
+    std::uint32_t turns = 1;
+    for (std::uint32_t turn = 0; turn < turns && trees.all.size() < kMostTrees; ++turn) {
+      trees.all.push_back(grow(members, root, turn));
+      turns = trees.all.back().parallel;
+      width += trees.all.back().width;
+    }
+  }
+  for (Tree& tree : trees.all) tree.share = std::floor(tree.width / width / kShareUnit) * kShareUnit;
   return found->second;
 }
 
@@ -99,29 +118,32 @@ std::uint32_t SwitchTrees::find(std::span<const std::int32_t> members, Collectiv
 // for themselves alone, takes all of its way; a copy goes back where its way leaves that of its source.
 SwitchTrees::Branch SwitchTrees::branch(std::uint32_t number, Leg leg, std::int32_t source,
                                         std::int32_t destination) const {
-  const Tree& tree = trees_[number];
+  const Trees& trees = trees_[number];
   const bool up = leg == Leg::to_switch;
-  const Way& way = tree.ways.at(up ? source : destination);
-  const bool copies = tree.kind == CollectiveKind::broadcast || tree.kind == CollectiveKind::all_gather;
-  const bool alone = tree.kind == CollectiveKind::reduce || tree.kind == CollectiveKind::reduce_scatter;
+  const bool copies = trees.kind == CollectiveKind::broadcast || trees.kind == CollectiveKind::all_gather;
+  const bool alone = trees.kind == CollectiveKind::reduce || trees.kind == CollectiveKind::reduce_scatter;
   const bool whole = up ? copies : alone;
-  Branch branch{
-      {way.up.begin(), way.up.begin() + static_cast<std::ptrdiff_t>(whole ? way.up.size() : way.own)},
-      up ? way.latency : way.back};
-  if (up) return branch;
-  if (copies) {
-    const Way& of_source = tree.ways.at(source);
-    std::erase_if(branch.links, [&](std::uint32_t link) {
-      return std::ranges::find(of_source.up, link) != of_source.up.end();
-    });
+  Branch branch;
+  for (const Tree& tree : trees.all) {
+    const Way& way = tree.ways.at(up ? source : destination);
+    branch.latency = std::max(branch.latency, up ? way.latency : way.back);
+    const std::span<const std::uint32_t> links = std::span(way.up).first(whole ? way.up.size() : way.own);
+    const Way* const of_source = !up && copies ? &tree.ways.at(source) : nullptr;
+    for (const std::uint32_t link : links) {
+      if (of_source != nullptr && std::ranges::find(of_source->up, link) != of_source->up.end()) continue;
+      add(branch.links, up ? link : link ^ 1, tree.share);
+    }
   }
-  for (std::uint32_t& link : branch.links) link ^= 1;
+  // Of all trees.
+  for (LinkShare& use : branch.links) {
+    if (std::abs(use.share - 1) < static_cast<double>(kMostTrees) * kShareUnit) use.share = 1;
+  }
   return branch;
 }
 
 std::uint32_t SwitchTrees::link_of_member(std::uint32_t number, Leg leg, std::int32_t source,
                                           std::int32_t destination) const {
-  const std::map<std::int32_t, Way>& ways = trees_[number].ways;
+  const std::map<std::int32_t, Way>& ways = trees_[number].all.front().ways;
   return leg == Leg::to_switch ? ways.at(source).up.front() : ways.at(destination).up.front() ^ 1;
 }
 

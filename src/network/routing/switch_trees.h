@@ -7,15 +7,20 @@
 // all below it get of a sum (Graham et al., COM-HPC 2016). It belongs to the first member below it, whose
 // messages load it. Switches pass on what they add up as it comes: a message takes the latency of the whole
 // way to the root or from it.
+//
+// Of several roots that are equally good, and of parallel links, each has a tree, and a message goes over all
+// of them at once, over each in proportion to its narrowest link: so all links above the leaves carry what
+// they can, whatever some of them have lost.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <span>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ir/collective.h"
+#include "network/message_links.h"
 #include "network/routing/link_graph.h"
 
 namespace armilla {
@@ -24,17 +29,17 @@ class SwitchTrees {
  public:
   explicit SwitchTrees(const LinkGraph& graph) : graph_(graph) {}
 
-  // The number of the tree of these members, in their order. Of several roots that are equally good, which
-  // take turns by `turn`, one. Throws Error where no switch leads to all of them.
-  std::uint32_t find(std::span<const std::int32_t> members, CollectiveKind kind, std::uint32_t turn);
+  // The number of the trees of these members, in their order. Throws Error where no switch leads to all of
+  // them.
+  std::uint32_t find(std::span<const std::int32_t> members, CollectiveKind kind);
 
   struct Branch {
-    std::vector<std::uint32_t> links;  // that it loads; at least the member's own
+    std::vector<LinkShare> links;  // that it loads; at least the member's own
     Time latency;
   };
-  // Of a message to the root, from `source`, or from it, to `destination`, on whose way `source` may lie.
+  // Of a message to the roots, from `source`, or from them, to `destination`, on whose way `source` may lie.
   Branch branch(std::uint32_t tree, Leg leg, std::int32_t source, std::int32_t destination) const;
-  // Of that message, the link of the source to the tree, or of the tree to the destination.
+  // Of that message, a link of the source to the trees, or of the trees to the destination.
   std::uint32_t link_of_member(std::uint32_t tree, Leg leg, std::int32_t source,
                                std::int32_t destination) const;
 
@@ -45,17 +50,21 @@ class SwitchTrees {
     Time latency, back;             // up, and down
   };
   struct Tree {
-    CollectiveKind kind = CollectiveKind::all_reduce;
     std::map<std::int32_t, Way> ways;  // by member
+    double width = 0;                  // of its narrowest link, in bytes per second
+    std::uint32_t parallel = 1;        // links between two of its nodes, at most
+    double share = 1;                  // of each message
+  };
+  struct Trees {
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    std::vector<Tree> all;
   };
   std::vector<std::uint32_t> roots(std::span<const std::int32_t> members) const;
-  Tree grow(std::span<const std::int32_t> members, CollectiveKind kind, std::uint32_t root,
-            std::uint32_t turn) const;
+  Tree grow(std::span<const std::int32_t> members, std::uint32_t root, std::uint32_t turn) const;
 
   const LinkGraph& graph_;
-  std::vector<Tree> trees_;
-  std::map<std::vector<std::int32_t>, std::vector<std::uint32_t>> roots_;  // by members
-  std::map<std::tuple<std::vector<std::int32_t>, CollectiveKind, std::uint32_t>, std::uint32_t> known_;
+  std::vector<Trees> trees_;
+  std::map<std::pair<std::vector<std::int32_t>, CollectiveKind>, std::uint32_t> known_;
 };
 
 }  // namespace armilla

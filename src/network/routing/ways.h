@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,20 @@ inline std::uint64_t ends_of(const Message& message) {
   return pair_key(static_cast<std::uint32_t>(message.source),
                   static_cast<std::uint32_t>(message.destination));
 }
+
+// A connection of a collective library, whose messages keep their order: of one sender from one device to
+// another. Those of several senders share the links.
+struct ConnectionKey {
+  std::uint64_t ends = 0;  // of a message, or its link to a tree
+  std::uint16_t sender = 0;
+  bool operator==(const ConnectionKey&) const = default;
+};
+struct ConnectionHash {
+  std::size_t operator()(const ConnectionKey& key) const {
+    constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio (Knuth, TAOCP 3, 6.4)
+    return std::hash<std::uint64_t>()(key.ends + key.sender * kGolden);
+  }
+};
 
 class Ways {
  public:

@@ -175,7 +175,7 @@ void CollectiveRunner::locate(Part& part) {
   const GroupLayout& layout = *run.group->layouts[id_of(part) - run.first_part];
   part.planned = &run.plan->phases[part.phase];
   part.here = position_in(*part.planned, layout, part.real);
-  part.tree = part.planned->tree < 0 ? kNoTree : tree_of(*part.planned, layout, part.real, part.here);
+  part.tree = part.planned->in_trees ? tree_of(*part.planned, layout, part.real, part.here) : kNoTree;
   part.schedule = &part.planned->schedule->of(part.here);
   part.last_peer = kNobodyYet;
 }
@@ -184,13 +184,12 @@ void CollectiveRunner::locate(Part& part) {
 std::uint32_t CollectiveRunner::tree_of(const PlannedPhase& phase, const GroupLayout& layout,
                                         std::int32_t rank, std::int32_t here) {
   const auto at = [&](std::int32_t position) { return rank_at(phase, layout, rank, here, position); };
-  const auto [found, fresh] =
-      trees_.try_emplace({&layout, phase.dimension, at(0), phase.kind, phase.tree}, kNoTree);
+  const auto [found, fresh] = trees_.try_emplace({&layout, phase.dimension, at(0), phase.kind}, kNoTree);
   if (fresh) {
     std::vector<std::int32_t> members;
     for (std::int32_t position = 0; position < phase.schedule->ranks; ++position)
       members.push_back(at(position));
-    found->second = context_.network.switch_tree(members, phase.kind, static_cast<std::uint32_t>(phase.tree));
+    found->second = context_.network.switch_tree(members, phase.kind);
   }
   return found->second;
 }

@@ -176,10 +176,8 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   Slots<Windowed> windowed_;
   std::vector<std::uint32_t> first_noted_;  // part, per simulated rank
   std::vector<std::uint32_t> turn_;         // the parts being acted on
-  // By group, dimension and first member of the line, kind and turn.
-  std::map<std::tuple<const GroupLayout*, std::uint32_t, std::int32_t, CollectiveKind, std::int32_t>,
-           std::uint32_t>
-      trees_;
+  // By group, dimension and first member of the line, and kind.
+  std::map<std::tuple<const GroupLayout*, std::uint32_t, std::int32_t, CollectiveKind>, std::uint32_t> trees_;
   bool refill_ = false;  // a slot became free or a chunk came to wait since slots were last filled
 };
 

@@ -145,10 +145,8 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
 }
 
 std::uint32_t CollectivePlanner::turns(const CollectiveCall& call) const {
-  // Trees of switches have more than two roots to choose from.
-  const std::int64_t most = climbs() ? kMostTrees : 2;
   return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(std::min(call.bytes.value, options_.chunks.value_or(most)), 1, most));
+      std::clamp<std::int64_t>(std::min(call.bytes.value, options_.chunks.value_or(kTurns)), 1, kTurns));
 }
 
 std::int64_t CollectivePlanner::size_class(const CollectiveCall& call) const {
@@ -172,7 +170,7 @@ std::vector<ChunkLoads> CollectivePlanner::phase_loads(const CollectiveCall& cal
   for (std::uint32_t order = 0; order < loads.size(); ++order) {
     const CollectivePlan plan = maker_->make(call, shape, call.bytes, {order, 0}, picks(call, shape));
     for (const PlannedPhase& phase : plan.phases) {
-      if (phase.dimension == kAllDimensions && phase.tree < 0) return {{}};
+      if (phase.dimension == kAllDimensions && !phase.in_trees) return {{}};
     }
     loads[order] = loads_of(plan, machine_);
   }
@@ -186,11 +184,10 @@ const std::vector<ChunkWay>& CollectivePlanner::ways(const CollectiveCall& call,
   for (std::uint32_t chunk = 0; rings > 1 && chunk < chunks(call, shape); ++chunk)
     found->second.push_back({chunk % rings, 0});
   if (rings > 1) return found->second;
-  const std::uint32_t turns_of_call = climbs() ? kMostTrees : 2;
   std::vector<std::uint32_t> turns;
   for (const std::uint32_t order : share_out(phase_loads(call, shape), chunks(call, shape))) {
     turns.resize(std::max<std::size_t>(turns.size(), order + 1));
-    found->second.push_back({order, turns[order]++ % turns_of_call});
+    found->second.push_back({order, turns[order]++ % kTurns});
   }
   return found->second;
 }
@@ -248,7 +245,7 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
     if (!text.empty()) text += ", ";
     if (first.phases.size() > 1) text += fmt::format("{} ", name_of(phase.kind));
     text += phase.algorithm;
-    if (phase.tree >= 0) text += " in trees of switches";
+    if (phase.in_trees) text += " in trees of switches";
     if (phase.dimension != kAllDimensions) {
       text += fmt::format(" on {}", machine_.dimensions[phase.dimension].name);
       if (phase.members == PhaseMembers::root_block) text += " (the root's)";

@@ -238,7 +238,7 @@ BeyondSchedule CollectiveLibrary::beyond(const CollectivePlan& plan, const Group
   double of_root_block = 0, of_others = 0, given_back = 0;
   for (const PlannedPhase& phase : plan.phases) {
     const bool flat = phase.dimension == kAllDimensions;
-    if (flat && (nodes_in(shape) < 2 || phase.tree >= 0)) continue;
+    if (flat && (nodes_in(shape) < 2 || phase.in_trees)) continue;
     const BeyondSchedule own = beyond(phase, shape);
     all.launch = std::max(all.launch, own.launch);
     all.steps += own.steps;

@@ -102,7 +102,7 @@ Time LinkLoads::measure_busiest(const CollectiveCall& call, const GroupLayout& l
                             saturating_multiply(transfer.bytes, times), phase.dimension};
             message.leg = step.leg;
             message.share = phase.share;
-            if (phase.tree >= 0 && flat) {
+            if (phase.in_trees && flat) {
               // Of a tree, each member's own link.
               const bool up = step.leg == Leg::to_switch;
               const std::uint32_t d = crossed_by(phase, machine_);

@@ -126,7 +126,7 @@ CollectivePlan PlanMaker::make(const CollectiveCall& call, std::uint32_t shape_n
     }
     PlannedPhase& planned =
         plan.phases.emplace_back(PlannedPhase{dimension, phase.kind, phase.members, &made, chosen.name()});
-    if (climbs) planned.tree = static_cast<std::int32_t>(way.turn);
+    planned.in_trees = climbs;
     return planned;
   };
   if (shape.ranks < 2) return plan;
