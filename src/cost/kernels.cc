@@ -181,9 +181,10 @@ class Kernels final : public CostModel {
   // Operands of fp8 and narrower products are cast, with their transpose for the backward pass (Transformer
   // Engine): each element is read in 2 bytes and written twice in 1, but for half of the forward ones, which
   // norms write so themselves: 3 bytes on average. Of every product but the weight's gradient, whose operands
-  // were cast before, one operand is new. In 4 bits a tensor's scale must be known before any element is cast,
-  // so that each is read twice, and no norm writes it: 4 bytes and two halves, with a scale for 16 (NVIDIA
-  // 2025, Pretraining Large Language Models with NVFP4, section 2; Transformer Engine's NVFP4BlockScaling).
+  // were cast before, one operand is new. In 4 bits a tensor's scale must be known before any element is
+  // cast, so that each is read twice, and no norm writes it: 4 bytes and two halves, with a scale for 16
+  // (NVIDIA 2025, Pretraining Large Language Models with NVFP4, section 2; Transformer Engine's
+  // NVFP4BlockScaling).
   double cast_seconds(const Work& work) const {
     const double bytes = work.dtype == DType::fp4 ? 4 + 2 * (0.5 + 1.0 / 16) : 3;
     if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;

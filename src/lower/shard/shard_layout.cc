@@ -148,7 +148,8 @@ Layout lay_out(const Model& model, const Degrees& degrees) {
       layout.positional[output] = op.inputs.empty();
       layout.tensors[output] =
           view ? layout.tensors[op.inputs[0]] : output_placement(model, op, layout, output);
-      if (view || (degrees.folds_passes && is_foldable(op))) layout.owner[output] = layout.owner[op.inputs[0]];
+      if (view || (degrees.folds_passes && is_foldable(op)))
+        layout.owner[output] = layout.owner[op.inputs[0]];
     }
   }
   return layout;

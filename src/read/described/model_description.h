@@ -64,8 +64,8 @@ struct Experts {
   // What experts see of a token is projected to so many numbers first and back afterwards (Nemotron 3's
   // LatentMoE); 0: the hidden state.
   std::int64_t latent = 0;
-  std::int64_t dense_first = 0;          // so many first layers have an ordinary MLP
-  std::int64_t every = 1;                // experts in each such layer only, the last of each group
+  std::int64_t dense_first = 0;  // so many first layers have an ordinary MLP
+  std::int64_t every = 1;        // experts in each such layer only, the last of each group
   // The experts of a token are in `active_groups` of `groups` equal groups (ir/expert_routing.h).
   std::int64_t groups = 1, active_groups = 1;
   DType dispatch = DType::unknown;  // of tokens on their way to experts where a plan computes in fp8

@@ -130,8 +130,8 @@ void read_nemotron_h(Source& s) {
   // A prediction layer is attention and experts, which is what add_prediction builds where experts come last.
   if (const auto prediction = s.fields.find("mtp_hybrid_override_pattern");
       prediction && prediction->text() != "*E")
-    throw Error(prediction->where(), fmt::format("prediction layers '{:.80}' are not modelled", prediction->text()),
-                "known: *E");
+    throw Error(prediction->where(),
+                fmt::format("prediction layers '{:.80}' are not modelled", prediction->text()), "known: *E");
   s.fields.count(s.d.multi_token_prediction, "multi_token_prediction", "num_nextn_predict_layers", 0, 64);
   if (s.d.pattern.find('E') == std::string::npos) return;
   Experts& experts = s.d.experts;
