@@ -31,7 +31,7 @@ inline constexpr std::array kMeasuredAccuracy = {
     MeasuredAccuracy{"gb200", "fp4", false, 5, 8, 320, 0.136, -0.131, 0.203},
     MeasuredAccuracy{"gb200", "fp4", true, 2, 64, 64, 0.310, -0.310, 0.329},
     MeasuredAccuracy{"gb200", "fp8", false, 9, 64, 320, 0.092, 0.071, 0.138},
-    MeasuredAccuracy{"gb200", "fp8", true, 13, 8, 6144, 0.159, -0.172, 0.237},
+    MeasuredAccuracy{"gb200", "fp8", true, 13, 8, 6144, 0.153, -0.103, 0.237},
     MeasuredAccuracy{"gb300", "16 bits", true, 4, 64, 64, 0.020, -0.020, 0.026},
     MeasuredAccuracy{"gb300", "fp4", true, 2, 64, 64, 0.188, -0.188, 0.214},
     MeasuredAccuracy{"gb300", "fp8", false, 3, 8, 512, 0.118, -0.067, 0.247},
