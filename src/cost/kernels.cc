@@ -49,6 +49,10 @@ bool is_backward(Kernel kernel) {
          kernel == Kernel::flash_triton_backward;
 }
 
+bool is_scan(Kernel kernel) {
+  return kernel == Kernel::scan || kernel == Kernel::scan_backward;
+}
+
 double area_efficiency(const MatrixRates& rates, double area) {
   constexpr double kLarge = 256 * 128, kMiddle = 128 * 128, kSmall = 128 * 64;
   if (area >= kLarge) return rates.efficiency;
@@ -74,6 +78,8 @@ class Kernels final : public CostModel {
       seconds = in_seconds(rates.memory.launch) + std::max(memory_seconds(work), vector_seconds(work));
     } else if (is_attention(work.kernel)) {
       seconds += std::max(attention_seconds(work), memory_seconds(work));
+    } else if (is_scan(work.kernel) && rates.scan) {
+      seconds += std::max(scan_seconds(work, *rates.scan), memory_seconds(work));
     } else {
       const MatrixRates* matrix = matrix_rates(work.dtype);
       if (matrix == nullptr) return roofline_time(device_, work);
@@ -92,6 +98,8 @@ class Kernels final : public CostModel {
       return !device_.kernels->memory.range.holds(static_cast<double>(work.bytes.value));
     if (is_attention(work.kernel))
       return !attention_rates(work).range.holds(static_cast<double>(work.flops.value));
+    if (is_scan(work.kernel) && device_.kernels->scan)
+      return !device_.kernels->scan->range.holds(static_cast<double>(work.flops.value));
     const MatrixRates* matrix = matrix_rates(work.dtype);
     return matrix != nullptr && std::any_of(work.gemms.begin(), work.gemms.end(), [&](const Gemm& gemm) {
              return !matrix->range.holds(2 * static_cast<double>(gemm.macs()));
@@ -173,14 +181,17 @@ class Kernels final : public CostModel {
   // Operands of fp8 and narrower products are cast, with their transpose for the backward pass (Transformer
   // Engine): each element is read in 2 bytes and written twice in 1, but for half of the forward ones, which
   // norms write so themselves: 3 bytes on average. Of every product but the weight's gradient, whose operands
-  // were cast before, one operand is new.
+  // were cast before, one operand is new. In 4 bits a tensor's scale must be known before any element is
+  // cast, so that each is read twice, and no norm writes it: 4 bytes and two halves, with a scale for 16
+  // (NVIDIA 2025, Pretraining Large Language Models with NVFP4, section 2; Transformer Engine's
+  // NVFP4BlockScaling).
   double cast_seconds(const Work& work) const {
-    constexpr double kBytes = 3;
+    const double bytes = work.dtype == DType::fp4 ? 4 + 2 * (0.5 + 1.0 / 16) : 3;
     if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;
     if (work.kernel == Kernel::weight_gradient) return 0;
     double elements = 0;
     for (const Gemm& gemm : work.gemms) elements += static_cast<double>(gemm.m * gemm.k * gemm.count);
-    return elements * kBytes / bandwidth(device_.kernels->memory.efficiency) +
+    return elements * bytes / bandwidth(device_.kernels->memory.efficiency) +
            in_seconds(device_.kernels->memory.launch);
   }
 
@@ -244,6 +255,12 @@ class Kernels final : public CostModel {
     const double computed = 1 + unseen_keys(first, keys) / static_cast<double>(keys);
     return static_cast<double>(work.flops.value) * computed / (rate * share) *
            (1 + attention.ramp * static_cast<double>(rates.processors) / tasks);
+  }
+
+  // Of a rate that was measured as it is in a loop.
+  double scan_seconds(const Work& work, const AttentionRates& scan) const {
+    const double share = work.kernel == Kernel::scan_backward ? scan.backward : scan.forward;
+    return static_cast<double>(work.flops.value) / (matrix_rate(device_, DType::bf16).value * share);
   }
 
   Device device_;

@@ -81,6 +81,11 @@ TEST(Kernels, NarrowOperandsAreCastBefore) {
   work.dtype = DType::bf16;
   const double cast = 3.0 * 2560 * 4096 / 0.8e12 * 1e6 + 2;  // and a launch
   EXPECT_NEAR(with_cast - time_in_us(*burst(device), work), cast, 1e-3);
+  // In 4 bits read twice, and written twice with a scale for 16: 5.125 bytes.
+  Device narrow = device_with_rates();
+  narrow.matrix_rate[DType::fp4] = narrow.matrix_rate[DType::fp8];
+  work.dtype = DType::fp4;
+  EXPECT_NEAR(time_in_us(*burst(narrow), work) - with_cast, 2.125 * 2560 * 4096 / 0.8e12 * 1e6, 1e-3);
 }
 
 TEST(Kernels, SumsOfWeightGradientsAreWrittenAfterTheProducts) {
@@ -136,6 +141,20 @@ TEST(Kernels, AttentionHasItsOwnRates) {
   work.kernel = Kernel::attention_backward;
   device.kernels->attention[DType::bf16].ramp = 2.56;  // 1,024 tasks on 100 processors
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward * 1.25, 1e-3);
+}
+
+TEST(Kernels, ScansHaveTheirOwnRateWhereItIsKnown) {
+  Device device = device_with_rates();
+  Work work = product(4096, 4096, 4096);
+  const double as_product = time_in_us(*burst(device), work);
+  work.kernel = Kernel::scan;
+  EXPECT_EQ(time_in_us(*burst(device), work), as_product);
+  device.kernels->scan = AttentionRates{0.1, 0.05, 0};
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 5 * products_in_us(work), 1e-3);
+  work.kernel = Kernel::scan_backward;
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 10 * products_in_us(work), 1e-3);
+  work.bytes = Bytes(1'000'000'000'000);
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 1e12 / 0.8e12 * 1e6, 1e-3) << "at least what it moves";
 }
 
 // As it was when the last, nearly empty block of queries counted as one that fills processors.

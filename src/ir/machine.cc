@@ -197,6 +197,7 @@ std::string dump_device(const Device& d) {
   for (const auto& [dtype, a] : k.attention)
     text += fmt::format("attention kernels {} {}\n", name_of(dtype), attention(a));
   if (k.flash_2) text += fmt::format("flash 2 {}\n", attention(*k.flash_2));
+  if (k.scan) text += fmt::format("scan {}\n", attention(*k.scan));
   const MemoryRates& m = k.memory;
   return text + fmt::format("memory kernels {} {} {} {} {} {} {} {} {} {} {}\n", m.efficiency, m.norm,
                             m.norm_backward, m.activation, m.rotary, m.permute, m.gather, m.loss,

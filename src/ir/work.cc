@@ -18,6 +18,10 @@ std::string_view name_of(Kernel kernel) {
       return "flash-triton";
     case Kernel::flash_triton_backward:
       return "flash-triton backward";
+    case Kernel::scan:
+      return "scan";
+    case Kernel::scan_backward:
+      return "scan backward";
     case Kernel::weight_gradient:
       return "weight gradient";
     case Kernel::norm:

@@ -26,6 +26,8 @@ enum class Kernel : std::uint8_t {
   flash_2_backward,
   flash_triton,  // likewise, by the first FlashAttention in Triton (cost/kernels.h)
   flash_triton_backward,
+  scan,  // Mamba-2's, by mamba_ssm's kernels in Triton
+  scan_backward,
   weight_gradient,  // of a matrix product
   norm,
   norm_backward,

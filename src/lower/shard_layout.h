@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "ir/model.h"
@@ -28,6 +29,7 @@ struct Degrees {
   bool holds_gathered = false;     // what it gathers is kept for the backward pass
   bool all_to_all_context = false;
   bool loss_parallel = true;  // Plan::loss_parallel
+  bool folds_passes = false;  // is_foldable's are part of their neighbours' kernels
   Share sequence;             // of a sequence's tokens, by context parallelism
   Share load;                 // tokens of this expert position, relative to the mean
 };
@@ -50,6 +52,10 @@ struct Layout {
   std::vector<bool> positional;      // made of parameters alone (position biases)
   std::vector<bool> result;          // of the model, for its user: read by no operator
 };
+
+// Passes of experts (shard_work.h) that a compiler makes part of the products before them.
+inline constexpr std::string_view kClampGate = "ClampGate", kAddExpertBias = "AddExpertBias";
+bool is_foldable(const Operator& op);
 
 Layout lay_out(const Model& model, const Degrees& degrees);
 

@@ -37,6 +37,7 @@ Kernel backward_of(Kernel forward) {
   if (forward == Kernel::attention) return Kernel::attention_backward;
   if (forward == Kernel::flash_2) return Kernel::flash_2_backward;
   if (forward == Kernel::flash_triton) return Kernel::flash_triton_backward;
+  if (forward == Kernel::scan) return Kernel::scan_backward;
   return forward == Kernel::norm ? Kernel::norm_backward : forward;
 }
 

@@ -112,6 +112,10 @@ bool is_divided_loss(const Model& model, const Operator& op, const Layout& layou
   });
 }
 
+bool is_foldable(const Operator& op) {
+  return op.type == kClampGate || op.type == kAddExpertBias;
+}
+
 Layout lay_out(const Model& model, const Degrees& degrees) {
   Layout layout;
   layout.degrees = degrees;
@@ -144,7 +148,8 @@ Layout lay_out(const Model& model, const Degrees& degrees) {
       layout.positional[output] = op.inputs.empty();
       layout.tensors[output] =
           view ? layout.tensors[op.inputs[0]] : output_placement(model, op, layout, output);
-      if (view) layout.owner[output] = layout.owner[op.inputs[0]];
+      if (view || (degrees.folds_passes && is_foldable(op)))
+        layout.owner[output] = layout.owner[op.inputs[0]];
     }
   }
   return layout;

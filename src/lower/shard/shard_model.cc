@@ -88,6 +88,7 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   // product's input, which autograd keeps for its weight gradient, is the whole one.
   degrees.holds_gathered = plan.framework == Framework::pytorch && plan.host == Host::compiled;
   degrees.loss_parallel = plan.loss_parallel;
+  degrees.folds_passes = plan.host == Host::compiled;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.
   if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);

@@ -335,6 +335,45 @@ TEST(ShardModel, ExpertTensorParallelismGathersTokensAndKeepsThem) {
                           "mlp.dispatch: all-to-all expert 33554432"));
 }
 
+// 4,096 tokens of 4 experts each: 16,384 rows of 2,880, or 5,760 of gate and up, of which a rank of 4 has as
+// many. Tensor parallelism of the experts divides gate and up by features, and results, once they are
+// added up, by tokens.
+TEST(ShardModel, ExpertsPassesAreKernelsOfAnEagerHostAlone) {
+  const Model model = zoo_model("gpt-oss-20b");
+  for (const std::int64_t tensor : {1, 2}) {
+    Plan plan = plan_of(tensor, 1, 4);
+    plan.sequence_parallel = tensor > 1;
+    plan.expert = 4;
+    plan.precision = DType::bf16;
+    std::map<std::string, std::vector<std::int64_t>> bytes;
+    std::map<Host, Bytes> saved;
+    for (const Host host : {Host::eager, Host::compiled}) {
+      plan.host = host;
+      const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+      const BlockShape& layer = shape_named(sharded, "layers.0");
+      for (const Pass* const pass : {&layer.forward, &layer.backward}) {
+        for (const PassStep& step : pass->steps) {
+          const std::string name(sharded.names[step.name]);
+          if (step.kind == NodeKind::compute && (name.ends_with("clamp") || name.ends_with("bias_add")) &&
+              name.find("experts") != std::string::npos)
+            bytes[fmt::format("{} {}", name, name_of(host))].push_back(sharded.works[step.work].bytes.value);
+        }
+      }
+      EXPECT_EQ(communication(sharded, layer.forward).size(), tensor > 1 ? 6U : 2U);
+      saved[host] = layer.saved;
+    }
+    constexpr std::int64_t kRows = 4096 * 4;
+    EXPECT_THAT(bytes,
+                testing::ElementsAre(
+                    testing::Pair("mlp.experts.activation.clamp eager",
+                                  ElementsAre(kRows * 5760 * 8 / tensor, kRows * 5760 * 15 / tensor)),
+                    testing::Pair("mlp.experts.bias_add eager",
+                                  ElementsAre(kRows * 2880 * 28 / tensor, kRows * 2880 * 40 / tensor))));
+    // What is clamped is kept beside what it is made of.
+    EXPECT_EQ(saved[Host::eager] - saved[Host::compiled], Bytes(kRows * 5760 * 2 / tensor));
+  }
+}
+
 TEST(ShardModel, UnevenLoadsScaleWorkAndMessages) {
   const Model model = zoo_model("mixtral-8x7b");
   Plan plan = plan_of(1, 1, 4);

@@ -250,6 +250,39 @@ void set_softmax_traffic(const Model& model, const Operator& op, const Layout& l
   work.input_gradient.bytes = Bytes(checked_multiply(elements, copy + 2 * kWide + width + scaling, op.name));
 }
 
+// What gpt-oss's experts do beside their products Megatron-Core leaves to PyTorch, operator by operator.
+// Clamps of the two halves of gate and up, which are put together again (weighted_bias_quick_geglu_impl of
+// fused_bias_geglu.py): all is read and written twice; backward comparisons make masks of a byte, one of the
+// gate and two of its factor that become one, by which gradients are selected, and the halves' are put
+// together. Biases by the tokens' weights in fp32 (_apply_bias of experts.py): their product is written,
+// added to the result, experts are put together, and the sum is cast; backward the gradient is widened and
+// cast for the rows, multiplied and summed for biases and for weights, and experts' rows are put together.
+// Compilers, and the fused experts of Transformer Engine under a graph of the whole step, fold both into the
+// products.
+void set_pass_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                      OperatorWork& work) {
+  const bool clamps = op.type == kClampGate;
+  if (!clamps && op.type != kAddExpertBias) return;
+  if (layout.degrees.folds_passes) {
+    work.forward = work.input_gradient = {};
+    return;
+  }
+  constexpr std::int64_t kBits = 8, kWide = 4, kMask = 1;
+  const std::int64_t width = bits_of(activation_dtype(plan)) / kBits;
+  const Tensor& rows_of = model.tensors[op.outputs.front()];
+  const std::int64_t elements =
+      scaled(element_count(rows_of.shape, rows_of.name), seen_share(op, layout, op.outputs.front(), false));
+  // Per two elements, one of the gate and one of its factor; per element of biases.
+  const std::int64_t compare = width + kMask, select = kMask + 2 * width, join = 2 * width;
+  const std::int64_t cast = width + kWide;
+  const std::int64_t forward = clamps ? 4 * join : kWide + (width + 2 * kWide) + 2 * kWide + cast;
+  const std::int64_t backward =
+      clamps ? 3 * compare + 3 * kMask + 2 * select + 2 * join : 2 * cast + 2 * (3 * kWide) + join;
+  const std::int64_t pairs = clamps ? elements / 2 : elements;
+  work.forward.bytes = Bytes(checked_multiply(pairs, forward, op.name));
+  work.input_gradient.bytes = Bytes(checked_multiply(pairs, backward, op.name));
+}
+
 // Each way and in each pass tokens are copied into the order of their experts, or back, at the side that has
 // them together: a read of the one, a write of the other. What is sent per expert is put in order before it
 // leaves, and arrives rank by rank: a rank with several experts puts it in order again, all copies read and
@@ -312,6 +345,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
   set_loss_traffic(model, op, layout, plan, result);
   set_softmax_traffic(model, op, layout, plan, result);
   set_permutation_traffic(model, op, layout, plan, result);
+  set_pass_traffic(model, op, layout, plan, result);
   return result;
 }
 

@@ -213,11 +213,12 @@ void DescribedBuilder::adapt(std::string_view name, TensorId x, const std::vecto
 }
 
 TensorId DescribedBuilder::expert_product(std::string_view name, TensorId x, std::int64_t experts,
-                                          std::int64_t out, Split split) {
+                                          std::int64_t out, Split split, bool bias) {
   const std::int64_t rows = shape_of(x)[0], in = shape_of(x).back();
   const TensorId y = tensor(name, with_width(shape_of(x), out));
-  const ParameterId weight = parameter(fmt::format("{}.weight", name), {experts, out, in});
-  Operator& op = add(name, "GroupedMatMul", {x}, {y}, {weight});
+  std::vector<ParameterId> parameters = {parameter(fmt::format("{}.weight", name), {experts, out, in})};
+  if (bias) parameters.push_back(parameter(fmt::format("{}.bias", name), {experts, out}));
+  Operator& op = add(name, "GroupedMatMul", {x}, {y}, std::move(parameters));
   // `rows % experts` experts get one row more than the others: two groups of equal products. With fewer rows
   // than experts some experts have nothing to do.
   std::vector<Gemm> gemms;
@@ -290,14 +291,21 @@ TensorId DescribedBuilder::residual(std::string_view scope, TensorId x, TensorId
   return y;
 }
 
-TensorId DescribedBuilder::activation(std::string_view name, TensorId x, std::int64_t width) {
-  constexpr std::string_view kTypes[] = {"Gelu", "Relu", "SwiGLU", "GeGLU"};
-  constexpr std::int64_t kFlops[] = {5, 1, 6, 6};
+TensorId DescribedBuilder::activation(std::string_view name, TensorId x, std::int64_t width, bool expert) {
+  constexpr std::string_view kTypes[] = {"Gelu", "Relu", "SwiGLU", "GeGLU", "SwiGLU"};
+  constexpr std::int64_t kFlops[] = {5, 1, 6, 6, 6};
   const auto which = static_cast<std::size_t>(description_.activation);
+  if (description_.activation == Activation::clamped_swiglu) {
+    x = elementwise({fmt::format("{}.clamp", name), "ClampGate", 2, Split::features, 0, Saves::inputs}, {x},
+                    Shape(shape_of(x)));
+    last().expert = expert;
+  }
   // `x` holds gate and up side by side where the activation is gated, so its result may be half as wide.
   const TensorId y = elementwise({name, kTypes[which], kFlops[which], Split::features, 0, Saves::inputs}, {x},
                                  with_width(shape_of(x), width));
   last().forward.kernel = Kernel::activation;
+  // The activation works on dispatched rows, too: divided by expert parallelism, not by the token's home.
+  last().expert = expert;
   return y;
 }
 

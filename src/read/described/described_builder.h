@@ -71,14 +71,15 @@ class DescribedBuilder {
                                  const std::vector<std::int64_t>& outs, const ProductOptions& options);
   // One product per expert, for `rows` rows in all that are spread as evenly as possible.
   TensorId expert_product(std::string_view name, TensorId x, std::int64_t experts, std::int64_t out,
-                          Split split);
+                          Split split, bool bias);
 
   TensorId look_up(std::string_view name, TensorId ids, ParameterId table, std::int64_t width);
   TensorId norm(std::string_view name, TensorId x, Split split = Split::tokens, std::int64_t group = 0);
   TensorId dropout(std::string_view name, TensorId x);
   // x + residual, and in the same kernel the bias and dropout that the description asks for.
   TensorId residual(std::string_view scope, TensorId x, TensorId residual, bool bias);
-  TensorId activation(std::string_view name, TensorId x, std::int64_t width);
+  // `expert`: of the tokens that an expert sees.
+  TensorId activation(std::string_view name, TensorId x, std::int64_t width, bool expert = false);
   // Per-token cross entropy; the logits are split like `split`.
   TensorId loss(std::string_view name, TensorId logits, TensorId labels, Split split);
 

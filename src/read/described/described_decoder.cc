@@ -86,6 +86,8 @@ void build_decoder(DescribedBuilder& b, const ModelDescription& d) {
   shared.tokens = b.input("tokens", {b.batch(), b.sequence()}, DType::int64);
   shared.labels = b.input("labels", {b.batch(), b.sequence()}, DType::int64);
   TensorId x = add_embedding(b, d, shared);
+  ModelDescription unwindowed = d;
+  unwindowed.window = 0;
   for (std::int64_t i = 0; i < d.layers; ++i) {
     if (d.family == Family::hybrid) {
       const char letter = layer_letter(d, i);
@@ -93,10 +95,11 @@ void build_decoder(DescribedBuilder& b, const ModelDescription& d) {
       x = add_part(b, d, x, letter);
       continue;
     }
-    // Layers come in two kinds at most, so a model of any depth has two shapes to divide and to price.
-    const bool experts = has_experts(d, i);
-    b.open_block(fmt::format("layers.{}", i), BlockKind::decoder, experts ? "experts" : "dense");
-    x = add_layer(b, d, x, experts);
+    // Layers come in four kinds at most, so a model of any depth has as many shapes to divide and to price.
+    const bool experts = has_experts(d, i), narrow = i % d.window_every == 0;
+    b.open_block(fmt::format("layers.{}", i), BlockKind::decoder,
+                 fmt::format("{} {}", experts ? "experts" : "dense", narrow ? "window" : "all"));
+    x = add_layer(b, narrow ? d : unwindowed, x, experts);
   }
   // The output matrix belongs to the head, also where an extra prediction uses it first.
   shared.head =

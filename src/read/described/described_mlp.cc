@@ -65,29 +65,39 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
 
   // Each token is copied to `active` experts: so many rows are exchanged and computed.
   const std::int64_t rows = checked_multiply(tokens, experts.active, "mlp.dispatch");
-  const TensorId sent = b.tensor("mlp.dispatch", {rows, d.hidden});
-  Operator& dispatch = b.add("mlp.dispatch", "Permute", {x, chosen}, {sent});
+  const std::int64_t width = experts.latent > 0 ? experts.latent : d.hidden;
+  const TensorId seen = experts.latent > 0 ? b.product("mlp.latent_down", x, width, {}) : x;
+  const TensorId sent = b.tensor("mlp.dispatch", {rows, width});
+  Operator& dispatch = b.add("mlp.dispatch", "Permute", {seen, chosen}, {sent});
   dispatch.exchange = Exchange::dispatch;
   dispatch.saves = Saves::nothing;
   dispatch.forward.kernel = Kernel::permute;
 
   const TensorId up =
       b.expert_product(gated ? "mlp.experts.gate_up" : "mlp.experts.fc1", sent, experts.count,
-                       gated ? 2 * experts.feed_forward : experts.feed_forward, Split::column);
-  const TensorId active = b.activation("mlp.experts.activation", up, experts.feed_forward);
-  // The activation works on dispatched rows, too: divided by expert parallelism, not by the token's home.
-  b.last().expert = true;
-  const TensorId down = b.expert_product(gated ? "mlp.experts.down" : "mlp.experts.fc2", active,
-                                         experts.count, d.hidden, Split::row);
+                       gated ? 2 * experts.feed_forward : experts.feed_forward, Split::column, experts.bias);
+  const TensorId active = b.activation("mlp.experts.activation", up, experts.feed_forward, true);
+  TensorId down = b.expert_product(gated ? "mlp.experts.down" : "mlp.experts.fc2", active, experts.count,
+                                   width, Split::row, false);
+  if (experts.bias) {
+    // Each row gets its expert's bias by the token's weight: a pass behind the product.
+    const ParameterId added = b.parameter("mlp.experts.bias", {experts.count, width});
+    down = b.elementwise({"mlp.experts.bias_add", "AddExpertBias", 2, Split::tokens, 0, Saves::nothing},
+                         {down}, Shape(b.shape_of(down)), {added});
+    b.last().expert = true;
+  }
 
-  const TensorId y = b.tensor("mlp.combine", shape);
+  Shape narrow = shape;
+  narrow.back() = width;
+  TensorId y = b.tensor("mlp.combine", narrow);
   // Brings the rows back and adds a token's `active` results up by weight: two flops per element of each.
   Operator& combine = b.add("mlp.combine", "Unpermute", {down, weights, chosen}, {y});
   combine.forward.kind = WorkKind::vector;
   combine.forward.flops =
-      Flops(checked_multiply(checked_multiply(rows, d.hidden, combine.name), 2, combine.name));
+      Flops(checked_multiply(checked_multiply(rows, width, combine.name), 2, combine.name));
   combine.exchange = Exchange::combine;
   combine.forward.kernel = Kernel::permute;
+  if (experts.latent > 0) y = b.product("mlp.latent_up", y, d.hidden, {});
   if (experts.shared_feed_forward == 0) return y;
   const TensorId shared = add_shared_experts(b, d, x);
   return b.elementwise({"mlp.shared.add", "Add", 1, Split::tokens, 0, Saves::nothing}, {y, shared}, shape);

@@ -89,12 +89,50 @@ TEST(DescribedModel, HasThePublishedNumberOfParameters) {
        }) {
     EXPECT_EQ(parameters_of(model.name), model.parameters) << model.name;
   }
-  // Less what every layer has beside: a bias of every expert's two products, and a sink of every head.
-  EXPECT_EQ(parameters_of("gpt-oss-120b"), 116'829'156'672 - 36 * (128 * (2 * 2880 + 2880) + 64));
+  // Less what every layer has beside: a sink of every head.
+  EXPECT_EQ(parameters_of("gpt-oss-120b"), 116'829'156'672 - 36 * 64);
   // With the router biases of 58 layers, which are parameters in DeepSeek's own modelling code.
   EXPECT_EQ(parameters_of("deepseek-v3"), 671'026'404'352 + 58 * 256);
   // Table 1 of PaLM gives 540.35 billion.
   EXPECT_EQ((parameters_of("palm-540b") + 50'000'000) / 100'000'000, 5404);
+}
+
+TEST(DescribedModel, WindowsAreOfEachSoManiethLayer) {
+  const Model model = read_model("gpt-oss-120b", {});
+  const auto keys = [&](int layer) {
+    return find(model, fmt::format("layers.{}.attention.core", layer)).forward.gemms[0].n;
+  };
+  EXPECT_EQ(keys(0), 128 - 128 * 127 / 2 / 4096);
+  EXPECT_EQ(keys(1), 4097 / 2);
+  EXPECT_EQ(keys(34), keys(0));
+  EXPECT_EQ(keys(35), keys(1));
+}
+
+// Clamps before the activation, biases behind the second product, both of the experts' tokens.
+TEST(DescribedModel, ExpertsOfGptOssHaveClampsAndBiases) {
+  const Model model = read_model("gpt-oss-20b", {});
+  const Operator& clamp = find(model, "layers.3.mlp.experts.activation.clamp");
+  EXPECT_TRUE(clamp.expert);
+  EXPECT_EQ(model.tensors[clamp.outputs[0]].shape, (Shape{4096 * 4, 2 * 2880}));
+  EXPECT_EQ(find(model, "layers.3.mlp.experts.activation").inputs, clamp.outputs);
+  const Operator& bias = find(model, "layers.3.mlp.experts.bias_add");
+  EXPECT_TRUE(bias.expert);
+  EXPECT_EQ(model.parameters[bias.parameters[0]].shape, (Shape{32, 2880}));
+  EXPECT_EQ(find(model, "layers.3.mlp.experts.gate_up").parameters.size(), 2U);
+}
+
+// NVIDIA's white paper of Nemotron 3, section on LatentMoE: what is sent and computed has the latent width.
+TEST(DescribedModel, LatentExpertsSeeAProjection) {
+  const Model model = read_model("nemotron-3-super", {});
+  constexpr std::int64_t kTokens = 8192, kRows = kTokens * 22;
+  EXPECT_EQ(model.tensors[find(model, "layers.1.mlp.dispatch").outputs[0]].shape, (Shape{kRows, 1024}));
+  EXPECT_EQ(find(model, "layers.1.mlp.latent_down").forward.gemms,
+            (std::vector<Gemm>{{kTokens, 1024, 4096, 1, true}}));
+  EXPECT_EQ(find(model, "layers.1.mlp.latent_up").forward.gemms,
+            (std::vector<Gemm>{{kTokens, 4096, 1024, 1, true}}));
+  EXPECT_EQ(find(model, "layers.1.mlp.experts.fc1").forward.gemms,
+            (std::vector<Gemm>{{kRows / 512, 2688, 1024, 512, true}}));
+  EXPECT_EQ(find(model, "layers.1.mlp.router").forward.gemms[0].k, 4096);
 }
 
 TEST(DescribedModel, HasTheParametersOfThePapersFormula) {

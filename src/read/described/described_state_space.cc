@@ -66,6 +66,7 @@ TensorId add_chunked_scan(DescribedBuilder& b, const ModelDescription& d, Tensor
   const Bytes states =
       size_of(checked_multiply(of_heads, s.state * width, scan.name), DType::fp32, scan.name);
   scan.forward.bytes = read + states * kPasses;
+  scan.forward.kernel = Kernel::scan;
   scan.split = Split::heads;
   scan.ways = s.heads;
   constexpr std::int64_t kGateAndNorm = 10;

@@ -46,6 +46,8 @@ void read_experts(const Config& config, ModelDescription& d) {
                kMostWidth);
   fields.flag(experts.shared_gate, "experts.shared_gate", "shared_gate");
   fields.flag(experts.router_bias, "experts.router_bias", "router_bias");
+  fields.flag(experts.bias, "experts.bias", "bias");
+  fields.count(experts.latent, "experts.latent", "latent", 0, kMostWidth);
   fields.count(experts.dense_first, "experts.dense_first", "dense_first", 0, kMostLayers);
   fields.count(experts.every, "experts.every", "every", 1, kMostLayers);
   fields.count(experts.groups, "experts.groups", "groups", 1, kMostExpertGroups);
@@ -102,7 +104,7 @@ void read_layers(const Config& config, DescriptionFields& fields, ModelDescripti
   fields.count(d.kv_heads, "kv_heads", "kv_heads", 1, kMostHeads);
   fields.count(d.head_dim, "head_dim", "head_dim", 1, kMostHeads);
   read_word(fields, "norm", d.norm, {"layernorm", "rmsnorm"});
-  read_word(fields, "activation", d.activation, {"gelu", "relu", "swiglu", "geglu"});
+  read_word(fields, "activation", d.activation, {"gelu", "relu", "swiglu", "geglu", "clamped-swiglu"});
   read_word(fields, "attention", d.attention, {"flash", "flash-2", "flash-triton", "unfused"});
   // `bias` sets all three, and each of the three may say otherwise after it.
   bool bias = false;
@@ -133,6 +135,7 @@ void read_decoder(const Config& config, DescriptionFields& fields, ModelDescript
   read_word(fields, "positions", d.positions, {"none", "learned", "rotary"});
   fields.count(d.max_positions, "max_positions", "max_positions", 1, INT32_MAX);
   fields.count(d.window, "window", "window", 1, INT32_MAX);
+  fields.count(d.window_every, "window_every", "window_every", 1, kMostLayers);
   fields.flag(d.parallel_residual, "parallel_residual", "parallel_residual");
   fields.count(d.multi_token_prediction, "multi_token_prediction", "multi_token_prediction", 0, 64);
   if (const auto latent = fields.find("latent_attention")) {

@@ -134,7 +134,8 @@ std::span<const std::string_view> family_names() {
 }
 
 bool is_gated(Activation activation) {
-  return activation == Activation::swiglu || activation == Activation::geglu;
+  return activation == Activation::swiglu || activation == Activation::geglu ||
+         activation == Activation::clamped_swiglu;
 }
 
 ModelDescription family_defaults(Family family) {

@@ -33,7 +33,13 @@ namespace armilla {
 enum class Family : std::uint8_t { gpt, llama, mixtral, deepseek, bert, t5, vit, hybrid, dlrm };
 enum class Positions : std::uint8_t { none, learned, rotary, relative };
 enum class Norm : std::uint8_t { layernorm, rmsnorm };
-enum class Activation : std::uint8_t { gelu, relu, swiglu, geglu };
+enum class Activation : std::uint8_t {
+  gelu,
+  relu,
+  swiglu,
+  geglu,
+  clamped_swiglu  // of a gate and its factor that are cut off at a limit first (gpt-oss)
+};
 enum class AttentionKernel : std::uint8_t {
   flash,         // one operator; the scores never reach memory (Dao et al. 2022)
   flash_2,       // likewise; FlashAttention-2 (Dao 2023), written for the A100, on later devices, too
@@ -54,8 +60,12 @@ struct Experts {
   std::int64_t shared_feed_forward = 0;  // of all shared experts together; 0: none
   bool shared_gate = false;              // a sigmoid weighs the shared experts (Qwen2-MoE)
   bool router_bias = false;              // DeepSeek-V3's load balancing without auxiliary loss
-  std::int64_t dense_first = 0;          // so many first layers have an ordinary MLP
-  std::int64_t every = 1;                // experts in each such layer only, the last of each group
+  bool bias = false;                     // of both products of an expert (gpt-oss)
+  // What experts see of a token is projected to so many numbers first and back afterwards (Nemotron 3's
+  // LatentMoE); 0: the hidden state.
+  std::int64_t latent = 0;
+  std::int64_t dense_first = 0;  // so many first layers have an ordinary MLP
+  std::int64_t every = 1;        // experts in each such layer only, the last of each group
   // The experts of a token are in `active_groups` of `groups` equal groups (ir/expert_routing.h).
   std::int64_t groups = 1, active_groups = 1;
   DType dispatch = DType::unknown;  // of tokens on their way to experts where a plan computes in fp8
@@ -98,6 +108,7 @@ struct ModelDescription {
   std::int64_t segments = 0;          // bert: rows of the segment table
   std::int64_t image = 0, patch = 0, channels = 0, classes = 0;  // vit
   std::int64_t window = 0;                  // tokens a token looks back at, itself included; 0: all
+  std::int64_t window_every = 1;            // in each so manieth layer only, the first of each group
   std::int64_t multi_token_prediction = 0;  // extra layers that each predict one token more
   Positions positions = Positions::none;
   Norm norm = Norm::layernorm;

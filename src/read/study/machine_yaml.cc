@@ -141,15 +141,19 @@ KernelRates read_kernel_rates(const Config& config) {
     return MatrixRates{read_share(c, "efficiency", 1), read_number(c, "ramp"), read_share(c, "tile_128", 1),
                        read_share(c, "tile_64", 1), read_range(c)};
   });
-  rates.attention = read_by_type<AttentionRates>(config, "attention", [](const Config& c) {
+  const auto passes = [](const Config& c) {
     return AttentionRates{read_share(c, "forward", 1), read_share(c, "backward", 1), read_number(c, "ramp"),
                           read_range(c)};
-  });
-  if (const auto flash = config.find("flash_2")) {
-    rates.flash_2 = AttentionRates{read_share(*flash, "forward", 1), read_share(*flash, "backward", 1),
-                                   read_number(*flash, "ramp"), read_range(*flash)};
-    flash->reject_unknown_keys();
-  }
+  };
+  rates.attention = read_by_type<AttentionRates>(config, "attention", passes);
+  const auto of_all_types = [&](std::string_view key, std::optional<AttentionRates>& found) {
+    const auto entry = config.find(key);
+    if (!entry) return;
+    found = passes(*entry);
+    entry->reject_unknown_keys();
+  };
+  of_all_types("flash_2", rates.flash_2);
+  of_all_types("scan", rates.scan);
   rates.memory.launch = rates.launch;
   if (const auto memory = config.find("memory")) {
     const double usual = read_share(*memory, "efficiency", 1);

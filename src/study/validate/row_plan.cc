@@ -75,6 +75,16 @@ std::vector<std::int64_t> stages_by_cost(const MeasuredPlan& row, std::int64_t l
   return blocks;
 }
 
+// Megatron cuts evenly or not at all. Where the layers alone do not divide, its recipes count the embedding
+// and the loss as layers, too (account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split;
+// Qwen3's 94 layers on 32, 24 or 48 stages).
+std::vector<std::int64_t> stages_with_ends(const MeasuredPlan& row, std::int64_t chunks,
+                                           std::int64_t layers) {
+  const std::int64_t stages = row.pipeline * chunks;
+  if (!is_megatron(row) || stages <= 1 || layers % stages == 0 || (layers + 2) % stages != 0) return {};
+  return std::vector<std::int64_t>(static_cast<std::size_t>(stages), (layers + 2) / stages);
+}
+
 // MaxText's custom remat keeps some named tensors of a block (its input, perhaps projections) and makes the
 // rest again, the MLP with it: nearer to all of the block than to the attention core alone.
 Recompute recompute_of(const MeasuredPlan& row) {
@@ -146,6 +156,7 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
     }
   }
   if (row.pipeline == 1) plan.virtual_stages = 1;
+  plan.stage_blocks = stages_with_ends(row, plan.virtual_stages, layers);
   plan.recompute = recompute_of(row);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.

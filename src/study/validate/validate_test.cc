@@ -143,6 +143,22 @@ TEST(RowStudy, RacksHoldWholeReplicas) {
   EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[0].size, 64);
 }
 
+// Qwen3's 94 layers do not divide by 32 chunks, but with embedding and loss they do.
+TEST(RowStudy, EmbeddingAndLossCountAsLayersWhereTheseDoNotDivide) {
+  MeasuredPlan row = small_row();
+  row.layers = 14;
+  row.notes = "Megatron-Core";
+  row.virtual_stages = 4;
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.stage_blocks, std::vector<std::int64_t>(8, 2));
+  row.layers = 16;
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.stage_blocks.empty());
+  row.layers = 15;
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.stage_blocks.empty()) << "with or without them";
+  row.layers = 14;
+  row.notes = "another framework";
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.stage_blocks.empty());
+}
+
 TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
   MeasuredPlan row = small_row();
   row.model = "Qwen3_30B_a3B";

@@ -20,11 +20,19 @@ void add_new(std::vector<std::string>& sentences, const std::vector<std::string>
 }
 
 std::string accuracy_note(const LikeMeasured& like) {
-  std::string text = fmt::format(
-      "how far off: predictions of {} of {} are {} off on average, bias {}, 90 % of them "
-      "within {} (docs/accuracy.md)",
-      counted(like.rows, "measured step"), like.set, percent(like.mape), signed_percent(like.bias),
-      percent(like.p90));
+  // A mean of one says nothing about others.
+  std::string text =
+      like.rows == 1
+          ? fmt::format(
+                "how far off: the only measured step of {} is predicted {} off (docs/accuracy.md), which "
+                "says "
+                "little about others",
+                like.set, signed_percent(like.bias))
+          : fmt::format(
+                "how far off: predictions of {} of {} are {} off on average, bias {}, 90 % of them "
+                "within {} (docs/accuracy.md)",
+                counted(like.rows, "measured step"), like.set, percent(like.mape), signed_percent(like.bias),
+                percent(like.p90));
   if (!like.differences.empty())
     text += fmt::format("; but this run is {}", fmt::join(like.differences, ", "));
   return text;

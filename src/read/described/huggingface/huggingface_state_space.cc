@@ -127,6 +127,12 @@ void read_nemotron_h(Source& s) {
   if (s.d.pattern.empty() || s.d.pattern.find_first_not_of("M*-E") != std::string::npos)
     throw Error(pattern->where(), fmt::format("'{:.80}' is not a pattern", s.d.pattern),
                 "one letter for every layer: M Mamba-2, * attention, - MLP, E experts");
+  // A prediction layer is attention and experts, which is what add_prediction builds where experts come last.
+  if (const auto prediction = s.fields.find("mtp_hybrid_override_pattern");
+      prediction && prediction->text() != "*E")
+    throw Error(prediction->where(),
+                fmt::format("prediction layers '{:.80}' are not modelled", prediction->text()), "known: *E");
+  s.fields.count(s.d.multi_token_prediction, "multi_token_prediction", "num_nextn_predict_layers", 0, 64);
   if (s.d.pattern.find('E') == std::string::npos) return;
   Experts& experts = s.d.experts;
   s.number(experts.count, "experts.count", "n_routed_experts", kMostExperts, 8);
@@ -138,6 +144,7 @@ void read_nemotron_h(Source& s) {
            shared_width);
   experts.shared_feed_forward = shared * shared_width;
   experts.router_bias = true;
+  s.fields.count(experts.latent, "experts.latent", "moe_latent_size", 0, kMostWidth);
   s.fields.count(experts.groups, "experts.groups", "n_group", 1, kMostExpertGroups);
   experts.active_groups = experts.groups;
   s.fields.count(experts.active_groups, "experts.active_groups", "topk_group", 1, kMostExpertGroups);
