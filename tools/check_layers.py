@@ -11,6 +11,7 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
   armilla_module_tests(... USES ...) names;
 - that every source named in a comment or a page of docs/ is there: "read/onnx/ops.h" or "src/read/onnx/ops.h";
 - that the pages about the tree (TREE_PAGES) name only files, folders, types and functions that are there, and all rooms;
+- which headers are installed beside those that armilla.h names (INSTALLED_BESIDE), so that they do not grow unseen;
 - that headers open with a comment, have #pragma once and no "using namespace"; that no source exceeds
   MAX_LINES lines, and no folder MAX_SOURCES sources, tests not counted.
 
@@ -57,6 +58,23 @@ MAX_LINES = 800
 MAX_SOURCES = 15
 # Pages whose names of code must be those of today's tree; the second column of a table row is its module.
 TREE_PAGES = ("docs/architecture.md", "docs/extending.md")
+
+# The public interface is what src/armilla.h includes. These are installed beside it, because public headers
+# include them: each only where a forward declaration would not do (docs/architecture.md).
+INSTALLED_BESIDE = {
+    # Numbers, texts and names that nouns are made of; who is told of progress; what a writer hands out.
+    "base/checked.h", "base/output_file.h", "base/progress.h", "base/registry.h", "base/string_table.h",
+    # Parts of nouns, held by value: of machines, models, graphs, studies and runs, and what requests are made of.
+    "ir/collective.h", "ir/custom_collective.h", "ir/derived/events.h", "ir/derived/goodput.h", "ir/expert_routing.h",
+    "ir/flow_traffic.h", "ir/formats/system_layer.h", "ir/interconnect.h", "ir/jobs.h", "ir/memory.h", "ir/profile.h",
+    "ir/search.h", "ir/tensor.h", "ir/what_if.h", "ir/work.h",
+    # What a lowered study holds beside its graph, for who looks at costs by layer.
+    "lower/merge_jobs.h", "lower/pipeline_schedule.h", "lower/shard_share.h", "lower/sharded_model.h",
+    # Which kind a file is of, of ModelFormat.
+    "read/file_format.h",
+    # How wide and colourful a text is.
+    "write/text_table.h",
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
@@ -109,12 +127,34 @@ def check(root):
                 violations.append(Violation(relative(room, root), 1, rule))
     for path in sorted(root.glob("docs/**/*.md")) + sorted(root.glob("*.md")):
         check_named_sources(path, path.read_text(encoding="utf-8").splitlines(), root, violations)
+    check_installed(root, violations)
     pages = [root / page for page in TREE_PAGES if (root / page).is_file()]
     if pages:
         paths, words = names_of_tree(root)
         for page in pages:
             check_tree_page(page, paths, words, root, violations)
     return sorted(violations)
+
+
+def check_installed(root, violations):
+    """Reports headers that come to be installed, or are no longer, without INSTALLED_BESIDE saying so."""
+    public = "armilla.h"
+    if not (root / "src" / public).is_file():
+        return
+    found, waiting = {}, [public]  # header -> (who includes it first, line)
+    while waiting:
+        header = waiting.pop(0)
+        for number, line in enumerate((root / "src" / header).read_text(encoding="utf-8").splitlines(), 1):
+            include = INCLUDE.match(line)
+            if include and include.group(2) not in found and (root / "src" / include.group(2)).is_file():
+                found[include.group(2)] = (header, number)
+                waiting.append(include.group(2))
+    beside = {header for header, (by, _) in found.items() if by != public}
+    for header in sorted(beside - INSTALLED_BESIDE):
+        rule = f"installs {header}, too: declare what is used of it, or name it in INSTALLED_BESIDE"
+        violations.append(Violation(f"src/{found[header][0]}", found[header][1], rule))
+    for header in sorted(INSTALLED_BESIDE - beside):
+        violations.append(Violation(f"src/{public}", 1, f"{header} is not installed: INSTALLED_BESIDE names it"))
 
 
 def names_of_tree(root):

@@ -223,6 +223,29 @@ class Form(unittest.TestCase):
         )
 
 
+class Installed(unittest.TestCase):
+    def files(self, model):
+        return IR | {"src/armilla.h": HEADER + '#include "ir/model.h"\n', "src/ir/model.h": HEADER + model,
+                     "src/ir/new.h": HEADER}
+
+    def of(self, model):
+        return [text for text in violations(self.files(model)) if "is not installed" not in text]
+
+    def test_what_public_headers_include(self):
+        self.assertEqual(self.of(""), [])
+        self.assertEqual(
+            self.of('#include <vector>\n#include "ir/new.h"\n'),
+            ["src/ir/model.h:4: installs ir/new.h, too: declare what is used of it, or name it in INSTALLED_BESIDE"],
+        )
+
+    def test_what_no_header_includes_any_more(self):
+        beside = sorted(check_layers.INSTALLED_BESIDE)
+        self.assertEqual(
+            [text for text in violations(self.files("")) if "is not installed" in text],
+            [f"src/armilla.h:1: {header} is not installed: INSTALLED_BESIDE names it" for header in beside],
+        )
+
+
 class Program(unittest.TestCase):
     def run_on(self, folder):
         command = [sys.executable, check_layers.__file__, folder]

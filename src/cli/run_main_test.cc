@@ -181,7 +181,7 @@ TEST_F(Cli, ACollectiveSaysWhatItIs) {
                 "--fail-link", link});
   };
   const std::string half = damaged("rank 0-switch 0=0.5").out;
-  EXPECT_NE(half.find("what if  the link rank 0-switch 0 has 0.5 times its bandwidth"), std::string::npos)
+  EXPECT_NE(half.find("what if  the link rank 0-switch 0 has 50 % of its bandwidth"), std::string::npos)
       << half;
   EXPECT_EQ(damaged("rank 0-rank 9").err.find("armilla: error: --fail-link rank 0-rank 9: "), 0U);
 }

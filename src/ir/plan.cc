@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/nearest_divisor.h"
+#include "base/units_text.h"
 
 namespace armilla {
 
@@ -178,12 +179,12 @@ void validate_degrees(const Plan& plan, const std::string& where) {
       hint = fmt::format("plan.expert could be {}, or {}",
                          nearest_divisors(common > 1 ? common : room, plan.expert), hint);
     }
-    throw Error(
-        where,
-        fmt::format("plan.expert {} x plan.expert_tensor {} does not divide the {} ranks of a "
-                    "pipeline stage (tensor {} x context {} x data {})",
-                    plan.expert, plan.experts_tensor(), stage_ranks, plan.tensor, plan.context, plan.data()),
-        hint, {"plan.expert", "plan.expert_tensor"});
+    throw Error(where,
+                fmt::format("plan.expert {} x plan.expert_tensor {} does not divide the {} of a "
+                            "pipeline stage (tensor {} x context {} x data {})",
+                            plan.expert, plan.experts_tensor(), counted(stage_ranks, "rank"), plan.tensor,
+                            plan.context, plan.data()),
+                hint, {"plan.expert", "plan.expert_tensor"});
   }
 }
 

@@ -46,7 +46,7 @@ struct LinkClasses {
   std::vector<std::uint32_t> stands_for;  // per link, the lowest of its class; empty: each is its own
   std::vector<std::int64_t> sizes;        // per link that stands for others
 };
-inline const LinkClasses kEachLinkItself;
+const LinkClasses& each_link_itself();
 
 // Nothing where the network has none of that kind.
 std::unique_ptr<MessageLinks> message_links(const ComponentChoice& network, const Machine& machine,

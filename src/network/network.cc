@@ -153,6 +153,11 @@ std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Netwo
   return info.make(setup, ParameterValues(info.name, info.parameters, choice.parameters));
 }
 
+const LinkClasses& each_link_itself() {
+  static const LinkClasses none;
+  return none;
+}
+
 std::unique_ptr<MessageLinks> message_links(const ComponentChoice& choice, const Machine& machine,
                                             const WhatIf& what_if) {
   const NetworkInfo& info = find_component<NetworkInfo>("network", networks(), choice.name, choice.where);

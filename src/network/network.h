@@ -116,7 +116,7 @@ struct NetworkSetup {
   // Bit d: links of dimension d carry messages of several senders (Message::sender).
   std::uint32_t shared_dimensions = 0;
   // As `stands_for`, of links, for networks that have MessageLinks; must outlive the network.
-  const LinkClasses& link_classes = kEachLinkItself;
+  const LinkClasses& link_classes = each_link_itself();
 };
 
 class Network {

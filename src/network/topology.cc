@@ -22,6 +22,7 @@ std::int32_t hops(const Dimension& dimension, std::int32_t here, std::int32_t th
   return 0;
 }
 
+// Of a Switch a message passes no member either: links lead to the switch, whose inside is not modelled.
 bool passes_others(const Dimension& dimension) {
   return dimension.kind == DimensionKind::ring;
 }
@@ -48,11 +49,13 @@ Topology::Topology(const Machine& machine)
 }
 
 std::int32_t Topology::switch_link(std::uint32_t d, std::int32_t here, std::int32_t there, bool in) const {
+  // A cable joins both ways, so one table of pairs serves both ends.
   const std::size_t pair = static_cast<std::size_t>(here * dimensions_[d].size + there);
   const bool by_cable = !joined_[d].empty() && joined_[d][pair];
   return (by_cable ? 2 * (there + 1) : 0) + (in ? 1 : 0);
 }
 
+// Skips dimensions in which the ends agree; where they do in all that are left, so are no hops.
 void Topology::enter(const Message& message, std::uint32_t d, Position& at) const {
   do {
     at.dimension = d;
@@ -71,6 +74,7 @@ Position Topology::start(const Message& message) const {
     at.there = coordinate(message.destination, at.dimension);
     at.hops_left = hops(dimensions_[at.dimension], at.here, at.there);
     if (message.leg == Leg::whole) return at;
+    // Half of the way through a Switch: up, or down from what the switch has added up.
     at.hops_left = 1;
     if (message.leg == Leg::to_switch) return at;
     at.rank = message.destination;
@@ -86,6 +90,7 @@ Position Topology::start(const Message& message) const {
 }
 
 LinkId Topology::advance(const Message& message, Position& at) const {
+  // At the switch the coordinates agree already, while the way down is still to come.
   if (at.here == at.there && !at.at_switch) enter(message, at.dimension + 1, at);
   const Dimension& dimension = dimensions_[at.dimension];
   const auto size = static_cast<std::int32_t>(dimension.size);
@@ -112,6 +117,7 @@ LinkId Topology::advance(const Message& message, Position& at) const {
       at.at_switch = !at.at_switch;
       break;
   }
+  // Behind the way up of a Switch the position is the destination's coordinate: the link down is its own.
   at.rank += static_cast<std::int32_t>((next - at.here) * strides_[at.dimension]);
   at.here = next;
   --at.hops_left;

@@ -18,9 +18,10 @@
 #include "base/progress.h"
 #include "ir/search.h"
 #include "ir/study.h"
-#include "study/spread.h"
 
 namespace armilla {
+
+class Crew;  // study/spread.h
 
 struct SearchRequest {
   // The study with these settings over it. Throws Error.

@@ -12,11 +12,12 @@
 
 #include "base/output_file.h"
 #include "ir/derived/layer_table.h"
-#include "ir/formats/text_workload.h"
 #include "ir/study.h"
 #include "write/timeline.h"
 
 namespace armilla {
+
+struct TextWorkload;  // ir/formats/text_workload.h
 
 struct RunFormat {
   std::string_view name;

@@ -19,7 +19,7 @@ namespace {
 class ScaleCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    study_.declare(app);
+    study_.declare(app, StudyDefaults::tried);
     app.add_flag("--weak", weak_, "a global batch in proportion to the ranks (default: the same)")
         ->group("Scaling");
     app.add_option("--threads", threads_, "simulations at once (default: one per core)")

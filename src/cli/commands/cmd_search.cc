@@ -18,6 +18,7 @@
 #include "read/study.h"
 #include "study/run.h"
 #include "study/search.h"
+#include "study/spread.h"
 #include "write/search.h"
 #include "write/text_table.h"
 
@@ -58,7 +59,7 @@ std::vector<SearchObjective> objectives_of(const std::string& text) {
 class SearchCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    study_.declare(app);
+    study_.declare(app, StudyDefaults::tried);
     app.add_option(
            "--objective", objective_,
            "what the best plan is best at: time, tokens, throughput, cost, energy or memory; of several the "

@@ -42,6 +42,7 @@ struct StudyFlag {
   std::string_view type;
   std::string_view help;
   Value value = Value::scalar;
+  std::string_view tried = {};  // the help of commands that try several values where nobody names one
 };
 
 // Flags are settings of a study: each names the key it stands for, so both have one reader and the same
@@ -53,8 +54,10 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--dp", "plan.data", "N", "data parallelism (default: what the other degrees leave)"},
     StudyFlag{"--cp", "plan.context", "N", "context parallelism: ranks that share every sequence"},
     StudyFlag{"--ep", "plan.expert", "N", "expert parallelism: ranks that share the experts out"},
-    StudyFlag{"--etp", "plan.expert_tensor", "N", "tensor parallelism of the experts (default: --tp)"},
-    StudyFlag{"--vpp", "plan.virtual_stages", "N", "model chunks per pipeline rank (default 1)"},
+    StudyFlag{"--etp", "plan.expert_tensor", "N", "tensor parallelism of the experts (default: --tp)",
+              Value::scalar, "tensor parallelism of the experts (default: tries 1 and --tp)"},
+    StudyFlag{"--vpp", "plan.virtual_stages", "N", "model chunks per pipeline rank (default 1)",
+              Value::scalar, "model chunks per pipeline rank (default: tries 1, 2 and 4)"},
     StudyFlag{"--schedule", "plan.schedule", "NAME",
               "order of micro-batches in the pipeline (armilla list schedules)"},
     StudyFlag{"--stage-blocks", "plan.stage_blocks", "N,N,...",
@@ -66,9 +69,11 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--global-batch", "plan.global_batch", "N",
               "samples of all replicas together, instead of --batch"},
     StudyFlag{"--micro-batch", "plan.micro_batch", "N",
-              "samples of one micro-batch of a replica (default: what --micro-batches leaves)"},
+              "samples of one micro-batch of a replica (default: what --micro-batches leaves)", Value::scalar,
+              "samples of one micro-batch of a replica (default: tries powers of two)"},
     StudyFlag{"--micro-batches", "plan.micro_batches", "N",
-              "micro-batches per iteration (default 1; in a pipeline up to 4 per stage)"},
+              "micro-batches per iteration (default 1; in a pipeline up to 4 per stage)", Value::scalar,
+              "micro-batches per iteration (default: what --micro-batch leaves)"},
     StudyFlag{"--seq", "model.sequence", "N", "tokens per sample (default: the model's own)"},
     StudyFlag{"--tokens", "training.tokens", "N",
               "tokens of the whole training, such as 15T: days and device hours"},
@@ -86,11 +91,13 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--dispatch-type", "plan.dispatch_type", "TYPE",
               "of tokens on their way to experts (default: as the model says)"},
     StudyFlag{"--seed", "plan.seed", "N", "of random expert loads (default 1)"},
-    StudyFlag{"--zero", "plan.zero", "STAGE", "ZeRO stage, 0 to 3 (default 0)"},
+    StudyFlag{"--zero", "plan.zero", "STAGE", "ZeRO stage, 0 to 3 (default 0)", Value::scalar,
+              "ZeRO stage, 0 to 3 (default: tries 0 and 1)"},
     StudyFlag{"--hybrid-shard", "plan.hybrid_shard", "N",
               "shard within groups of so many replicas (default: over all)"},
     StudyFlag{"--recompute", "plan.recompute", "NAME",
-              "none, selective, operators, full or block (default none)"},
+              "none, selective, operators, full or block (default none)", Value::scalar,
+              "none, selective, operators, full or block (default: tries none, selective and full)"},
     StudyFlag{"--recompute-blocks", "plan.recompute_blocks", "N",
               "recompute the first blocks of every model chunk"},
     StudyFlag{"--offload", "plan.offload", "WHAT",
@@ -178,7 +185,7 @@ std::string yaml_value(const StudyFlag& flag, std::string_view text) {
 
 }  // namespace
 
-void StudyFlags::declare(CLI::App& app) {
+void StudyFlags::declare(CLI::App& app, StudyDefaults defaults) {
   app.add_option("input", input, "a model (zoo name, ONNX file, description or config.json) or a study file")
       ->type_name("MODEL|STUDY")
       ->required();
@@ -186,7 +193,9 @@ void StudyFlags::declare(CLI::App& app) {
       ->type_name("NAME|FILE");
   values.resize(kStudyFlags.size());
   for (std::size_t i = 0; i < kStudyFlags.size(); ++i) {
-    app.add_option(std::string(kStudyFlags[i].flag), values[i], std::string(kStudyFlags[i].help))
+    const bool tries = defaults == StudyDefaults::tried && !kStudyFlags[i].tried.empty();
+    app.add_option(std::string(kStudyFlags[i].flag), values[i],
+                   std::string(tries ? kStudyFlags[i].tried : kStudyFlags[i].help))
         ->type_name(std::string(kStudyFlags[i].type))
         ->group("Study");
   }

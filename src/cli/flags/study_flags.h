@@ -17,6 +17,9 @@ namespace armilla {
 std::string yaml_scalar(std::string_view text);
 std::string yaml_list(const std::vector<std::string>& items);
 
+// What of a plan nobody names: one value, or the best of several.
+enum class StudyDefaults { fixed, tried };
+
 struct StudyFlags {
   std::string input, machine;
   std::vector<std::string> values;  // in the order of the table in study_flags.cc
@@ -24,7 +27,7 @@ struct StudyFlags {
   std::array<bool, 2> switches{};  // likewise
   bool no_overlap = false, fsdp = false, fast_forward = false;
 
-  void declare(CLI::App& app);
+  void declare(CLI::App& app, StudyDefaults defaults = StudyDefaults::fixed);
   // The study file, or an empty one, with the flags as overrides, and `more` over them. `command` is what
   // errors call the caller.
   Config configuration(std::string_view command, const std::vector<Override>& more = {}) const;

@@ -17,6 +17,9 @@ namespace {
 constexpr std::int64_t kMaxCells = 1 << 26;       // of all buffers
 constexpr std::int64_t kMaxTokenBytes = 1 << 30;  // of all values
 
+// A vector clock (Mattern 1989; Fidge 1988): one step is ordered behind another if its clock has seen it. So
+// one execution tells whether any other could go otherwise - two steps at one chunk that no clock orders
+// could come in either order - and not only whether this one came out right.
 // What happened before, per threadblock of all GPUs: how many of its steps.
 using Clock = std::vector<std::uint32_t>;
 
@@ -151,6 +154,7 @@ void MscclVerifier::place() {
     own.blocks.resize(form.blocks.size());
     own.first_block = blocks;
     blocks += form.blocks.size();
+    // What is in the others' buffers before a broadcast must not get into the result: there it is nothing.
     if (kind_ == CollectiveKind::broadcast && gpu != root_) continue;
     for (std::int32_t index = 0; index < input_chunks(); ++index)
       physical(gpu, MscclBuffer::input, index).value =
@@ -162,6 +166,7 @@ void MscclVerifier::place() {
     for (Block& block : gpu.blocks) block.clock.resize(blocks);
 }
 
+// Clocks take steps times threadblocks. Without them the result is still proved, of this one order.
 bool MscclVerifier::clocks_are_affordable() const {
   std::int64_t blocks = 0, steps = 0;
   for (const MscclGpu& gpu : algorithm_.gpus) {
@@ -173,6 +178,7 @@ bool MscclVerifier::clocks_are_affordable() const {
 
 void MscclVerifier::connect() {
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::int32_t> senders, receivers;
+  // Two threadblocks at one end of a connection would take each other's messages, depending on who is first.
   const auto claim = [&](auto& ends, std::int32_t from, std::int32_t to, std::int32_t gpu, std::int32_t block,
                          std::string_view does) {
     const std::int32_t channel = described(gpu, block).channel;
@@ -207,6 +213,8 @@ void MscclVerifier::connect() {
   }
 }
 
+// Steps are tried again only when something that they wait for has happened: a threadblock's when one that it
+// awaits has gone on, a receiver's when its sender has. So O(steps) in all, in an order of no importance.
 void MscclVerifier::execute() {
   std::deque<std::pair<std::int32_t, std::int32_t>> ready;
   std::size_t unfinished = 0;
@@ -311,6 +319,7 @@ void MscclVerifier::finish(const Where& at) {
   block.clock[state(at.gpu).first_block + static_cast<std::size_t>(at.block)] =
       static_cast<std::uint32_t>(block.next);
   if (!block.waiting.empty()) block.after[at.step] = block.clock;
+  // After its own step is counted: who receives the message comes behind it, too.
   const MscclStep& step = described(at.gpu, at.block).steps[static_cast<std::size_t>(at.step)];
   if (sends(step.operation)) block.outbox->back().clock = block.clock;
 }
@@ -318,6 +327,7 @@ void MscclVerifier::finish(const Where& at) {
 Cell& MscclVerifier::physical(std::int32_t gpu, MscclBuffer buffer, std::int32_t index) {
   Gpu& own = state(gpu);
   if (buffer == MscclBuffer::scratch) return own.scratch[static_cast<std::size_t>(index)];
+  // One memory then: a GPU's own share of it lies at its place among all GPUs'.
   if (algorithm_.in_place) {
     const bool gathers = kind_ == CollectiveKind::all_gather;
     const bool scatters = kind_ == CollectiveKind::reduce_scatter;
@@ -359,6 +369,7 @@ ValueId MscclVerifier::read(const Where& at, MscclPlace place, std::int32_t offs
   if (from.value == kNothing)
     violation("{}: uses chunk {} of the {}, which holds nothing yet", shown(at), place.offset + offset,
               name_of(place.buffer));
+  // Of a threadblock only its last read counts: who comes behind that comes behind the earlier ones.
   for (Access& access : from.read) {
     if (access.block != at.block) continue;
     access.step = at.step;
@@ -371,6 +382,7 @@ ValueId MscclVerifier::read(const Where& at, MscclPlace place, std::int32_t offs
 void MscclVerifier::write(const Where& at, MscclPlace place, std::int32_t offset, ValueId value) {
   Cell& to = cell(at, place, offset);
   check_order(at, to.written);
+  // What is overwritten must have been read by all who wanted it, not only have been written.
   for (const Access& access : to.read) check_order(at, access);
   to.read.clear();
   to.written = {at.block, at.step};
@@ -382,6 +394,7 @@ void MscclVerifier::report_stuck() {
   const auto is_stuck = [&](std::int32_t gpu, std::int32_t b) {
     return state(gpu, b).next < described(gpu, b).steps.size();
   };
+  // Follows who waits for whom from any of them: either into a circle, or to one whose message nobody sends.
   std::int32_t gpu = 0, b = 0;
   while (state(gpu).blocks.empty() || !is_stuck(gpu, b)) {
     if (++b >= static_cast<std::int32_t>(state(gpu).blocks.size())) {

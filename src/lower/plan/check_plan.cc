@@ -12,14 +12,21 @@
 namespace armilla {
 namespace {
 
-// The hint names degrees that divide `ranks`, too, where there are any but 1: those that this degree shares
-// with the others.
+// The hint names degrees that divide `ranks`, too: those that this degree shares with the others. Where 1 is
+// the only one, it says so beside those that other numbers of ranks allow.
 void require_divisor(std::string_view name, std::int64_t degree, std::string_view of, std::int64_t whole,
                      std::int64_t ranks, const std::string& where) {
   if (whole == 0 || whole % degree == 0) return;
   const std::int64_t common = std::gcd(whole, ranks);
-  throw Error(where, fmt::format("{} {} does not divide {} {}", name, degree, of, whole),
-              fmt::format("{} could be {}", name, nearest_divisors(common > 1 ? common : whole, degree)),
+  std::string hint = fmt::format("{} could be {}", name, nearest_divisors(common, degree));
+  if (common == 1) {
+    std::int64_t least = 2;
+    while (whole % least != 0 && least * least <= whole) ++least;
+    if (whole % least != 0) least = whole;
+    hint +=
+        fmt::format(", or on other numbers of ranks {}", nearest_divisors(whole, std::max(degree, least)));
+  }
+  throw Error(where, fmt::format("{} {} does not divide {} {}", name, degree, of, whole), hint,
               {std::string(name)});
 }
 

@@ -133,9 +133,11 @@ class Degrees {
     const std::int64_t unit = *ranks_ > group_ ? std::lcm(product, group_) : product;
     std::string hint = fmt::format("plan.ranks could be {}", nearest_multiples(unit, *ranks_));
     std::vector<std::string> keys = keys_of_degrees();
+    // Degrees would not help where the ranks themselves do not fill nodes.
+    const bool fills_nodes = *ranks_ <= group_ || *ranks_ % group_ == 0;
     for (const auto& [name, degree] : given_degrees()) {
       const std::int64_t others = product / degree;
-      if (*ranks_ % others != 0) continue;
+      if (!fills_nodes || *ranks_ % others != 0) continue;
       hint += fmt::format(", or {} {}", name, nearest_divisors(*ranks_ / others, degree));
       keys.insert(keys.begin(), std::string(name));
       break;

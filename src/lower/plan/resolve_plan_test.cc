@@ -332,23 +332,23 @@ TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
             "  hint: plan.tensor could be 8 or 16");
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.feed_forward = 1001, p.tensor = 2; }),
             "plan: plan.tensor 2 does not divide feed-forward size 1001\n"
-            "  hint: plan.tensor could be 1 or 7");
+            "  hint: plan.tensor could be 1, or on other numbers of ranks 7");
   // Models with experts have up to three widths, each divided by its own degree.
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) {
               m.facts.experts = 8, m.facts.feed_forward = 0, m.facts.expert_feed_forward = 1001, p.tensor = 2;
             }),
             "plan: plan.tensor 2 does not divide the experts' feed-forward size 1001\n"
-            "  hint: plan.tensor could be 1 or 7");
+            "  hint: plan.tensor could be 1, or on other numbers of ranks 7");
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) {
               m.facts.experts = 8, m.facts.expert_feed_forward = 1001, p.tensor = 4, p.expert_tensor = 2;
             }),
             "plan: plan.expert_tensor 2 does not divide the experts' feed-forward size 1001\n"
-            "  hint: plan.expert_tensor could be 1 or 7");
+            "  hint: plan.expert_tensor could be 1, or on other numbers of ranks 7");
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) {
               m.facts.experts = 8, m.facts.shared_feed_forward = 1001, p.tensor = 2, p.expert_tensor = 1;
             }),
             "plan: plan.tensor 2 does not divide the shared experts' feed-forward size 1001\n"
-            "  hint: plan.tensor could be 1 or 7");
+            "  hint: plan.tensor could be 1, or on other numbers of ranks 7");
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.context = 3; }),
             "plan: twice plan.context 3 (ring attention) does not divide the sequence of 8192 tokens\n"
             "  hint: model.sequence could be 8190 or 8196");

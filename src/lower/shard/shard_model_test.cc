@@ -558,7 +558,8 @@ TEST(ShardModel, RefusesWhatCannotBe) {
     return error_of([&] { shard_model(model, plan, position, "plan"); });
   };
   EXPECT_EQ(error(llama, plan_of(3)),
-            "plan: plan.tensor 3 does not divide attention heads 32\n  hint: plan.tensor could be 2 or 4");
+            "plan: plan.tensor 3 does not divide attention heads 32\n  hint: plan.tensor could be 1, or on "
+            "other numbers of ranks 2 or 4");
   EXPECT_EQ(error(resnet, plan_of(1, 2)),
             "plan: plan.context 2 for a model without sequences\n  hint: context parallelism divides the "
             "tokens of a sequence; leave it out");

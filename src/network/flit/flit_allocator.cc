@@ -36,6 +36,8 @@ FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations,
 void FlitAllocators::allocate(std::uint32_t router, const std::vector<Request>& requests,
                               std::uint32_t* match) {
   side_ = sides_[router];
+  // Most routers have one request in most cycles. Pointers move as if it had been found the long way; the
+  // other kinds move theirs, or draw, whatever is asked for.
   if (requests.size() == 1 && kind_ <= FlitAllocator::separable_output_first) {
     const auto [input, output, urgent] = requests.front();
     match[input] = output;
@@ -83,6 +85,7 @@ void FlitAllocators::islip(const std::vector<Request>& requests, std::uint32_t* 
       if (to_input_[request.input].from != request.output) continue;
       match[request.input] = request.output;
       owner_[request.output] = request.input;
+      // McKeown's rule: were pointers to move in later iterations, too, an input could starve.
       if (iteration == 0) {
         output_pointer_[request.output] = after(request.input);
         input_pointer_[request.input] = after(request.output);
@@ -117,6 +120,8 @@ std::uint64_t FlitAllocators::match_words(std::uint32_t router, std::uint64_t ou
 
 std::uint64_t FlitAllocators::match_words(std::uint64_t outputs, const std::uint64_t* words,
                                           std::uint32_t* match) {
+  // Every output grants to the first input from its pointer on, then every input accepts the first output
+  // from its own: the distances of islip() are smallest there.
   std::uint64_t inputs = 0;
   for (; outputs != 0; outputs &= outputs - 1) {
     const auto output = static_cast<std::uint32_t>(std::countr_zero(outputs));
@@ -153,6 +158,7 @@ void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32
               from_pointer(request.output, input_pointer_[request.input]), request.urgent);
   }
   for (const Request& request : requests) {
+    // Only those that both sides chose: an input whose choice was taken by another goes without this time.
     if (to_input_[request.input].from != request.output || to_output_[request.output].from != request.input)
       continue;
     match[request.input] = request.output;
@@ -173,6 +179,8 @@ void FlitAllocators::wavefront(std::uint32_t router, const std::vector<Request>&
   };
   for (std::uint32_t i = 0; i < requests.size(); ++i) cell(requests[i].input, requests[i].output) = i + 1;
   for (const bool urgent : {true, false}) {
+    // Requests of one diagonal have different inputs and outputs, so that hardware grants them at once; here
+    // their order decides nothing.
     for (std::uint32_t step = 0; step < side_; ++step) {
       for (std::uint32_t output = 0; output < side_; ++output) {
         const std::uint32_t input = (diagonals_[router] + step + side_ - output) % side_;

@@ -9,9 +9,13 @@ namespace armilla {
 MaxMin::MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
                std::vector<double> weights)
     : links_(capacities.size()), flows_(weights.size()), uses_(std::move(uses)), place_(uses_.size()) {
+  // Levels are multiples of one quantum, no finer than the last bit of the largest capacity. Sums and
+  // differences of such numbers are exact, so that rates depend neither on the order in which flows came nor
+  // on how much of the network was worked out anew.
   const double largest = capacities.empty() ? 1 : std::ranges::max(capacities);
   quantum_ = std::ldexp(1, std::ilogb(largest) - 52);
   per_quantum_ = 1 / quantum_;
+  // Down, so that no more is given out than there is; but never nothing.
   for (std::size_t link = 0; link < links_.size(); ++link)
     links_[link].capacity = std::max(quantum_, rounded_down(capacities[link]));
   for (std::size_t flow = 0; flow < flows_.size(); ++flow) {
@@ -31,6 +35,8 @@ double MaxMin::level_of(const Link& link) const {
   return std::max(quantum_, rounded_down(link.left / link.weight));
 }
 
+// Flows that are over leave their place to the next that uses as many links: the memory is that of the most
+// that were there at once, and numbers stay small.
 std::uint32_t MaxMin::open(std::span<const Use> uses, double weight) {
   if (closed_.size() <= uses.size()) closed_.resize(uses.size() + 1);
   std::vector<std::uint32_t>& closed = closed_[uses.size()];
@@ -87,6 +93,7 @@ void MaxMin::add(std::uint32_t flow) {
 void MaxMin::remove(std::uint32_t flow) {
   for (std::uint32_t use = flows_[flow].begin; use < flows_[flow].end; ++use) {
     std::vector<Member>& members = links_[uses_[use].link].members;
+    // The last takes the place of the one that goes: O(1), and the order of members decides nothing.
     members[place_[use]] = members.back();
     place_[members[place_[use]].use] = place_[use];
     members.pop_back();
@@ -111,6 +118,7 @@ void MaxMin::take_in(std::uint32_t number) {
 
 // Members that do not get what they had.
 void MaxMin::take_in_others(const Link& link) {
+  // A little below that level, too: near ties are worked out rather than decided by a last bit.
   const double least = link.filled > 0 ? std::min(link.level, link.kept) : link.kept;
   for (const Member& member : link.members) {
     if (flows_[member.flow].level >= (1 - 1e-6) * least) take_in(member.flow);
@@ -128,6 +136,7 @@ void MaxMin::follow(std::size_t first, bool all) {
   }
 }
 
+// Marks by round instead of being cleared: a change then costs what it touches, not what is there.
 void MaxMin::gather() {
   ++round_;
   part_links_.clear();
@@ -149,6 +158,8 @@ std::span<const std::uint32_t> MaxMin::solve() {
     share_out();
     const std::size_t links = part_links_.size();
     bool all_keep = true;
+    // What was left alone is right if every link still bears it: looked at afterwards, since only the
+    // new rates tell.
     for (std::size_t i = 0; i < links; ++i) {
       const Link& link = links_[part_links_[i]];
       if (keeps_others(link)) continue;
@@ -184,6 +195,7 @@ void MaxMin::share_out() {
       const Flow& flow = flows_[member.flow];
       const double weight = use.copies * use.share * flow.weight;
       link.weights += weight;
+      // Those that are not part of this keep their rates, and take them from what there is to share.
       if (flow.fixed) {
         link.left -= taken(use, flow.rate);
         link.kept = std::max(link.kept, flow.level);
@@ -203,6 +215,8 @@ void MaxMin::share_out() {
   };
   while (!levels_.empty()) {
     // Levels only rise while others' rates are fixed: stale ones are put back.
+    // All links that are full at one level are taken together, before any of them changes what is left for
+    // the others: which of them is first in the heap must not decide.
     const double level = levels_.front().level;
     full_.clear();
     while (!levels_.empty() && levels_.front().level <= level) {
@@ -231,6 +245,7 @@ void MaxMin::fill(std::uint32_t index, double level) {
   for (const Member& member : link.members) {
     Flow& flow = flows_[member.flow];
     if (flow.fixed) continue;
+    // The first full link that a flow meets bounds it: the level only rises from here on.
     flow.fixed = true;
     flow.level = level;
     flow.bottleneck = index;

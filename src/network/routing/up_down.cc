@@ -24,6 +24,8 @@ UpDown::UpDown(const LinkGraph& graph) : graph_(graph), order_(graph.leaving.siz
     }
   }
   // Parts that are joined without devices.
+  // Devices that pass nothing on separate them: each part has a root and numbers of its own, and a way that
+  // stays in one part never compares numbers of two.
   std::vector<bool> seen(nodes);
   std::uint64_t next_number = 0;
   for (std::uint32_t first = 0; first < nodes; ++first) {
@@ -40,6 +42,7 @@ UpDown::UpDown(const LinkGraph& graph) : graph_(graph), order_(graph.leaving.siz
     }
     number_part(part, height, next_number);
   }
+  // What passes nothing on comes last, below all that does: every way into it leads down.
   for (std::uint32_t node = 0; node < nodes; ++node) {
     if (order_[node] == UINT64_MAX) order_[node] = next_number++;
   }
@@ -48,6 +51,7 @@ UpDown::UpDown(const LinkGraph& graph) : graph_(graph), order_(graph.leaving.siz
 // Numbers grow with the distance from the root.
 void UpDown::number_part(const std::vector<std::uint32_t>& part, const std::vector<std::int32_t>& height,
                          std::uint64_t& next) {
+  // Far from devices, as the top of a tree is, so that few ways have to climb further than they must.
   const std::uint32_t root = *std::ranges::min_element(part, {}, [&](std::uint32_t node) {
     return std::tuple(-height[node], -static_cast<std::int64_t>(graph_.leaving[node].size()), node);
   });
@@ -61,6 +65,7 @@ void UpDown::number_part(const std::vector<std::uint32_t>& part, const std::vect
         if (graph_.forwards(end) && order_[end] == UINT64_MAX) below.push_back(end);
       }
     }
+    // By number within a level: any order keeps ways free of circles, this one makes it the same everywhere.
     std::ranges::sort(below);
     below.erase(std::unique(below.begin(), below.end()), below.end());
     for (const std::uint32_t node : below) order_[node] = next++;
@@ -72,6 +77,8 @@ const UpDown::Distances& UpDown::towards(std::uint32_t destination) {
   const auto [found, fresh] = known_.try_emplace(destination);
   Distances& distances = found->second;
   if (!fresh) return distances;
+  // A way that has gone down once must not climb again, so each node has two distances: of ways that only go
+  // down, and of all. The second may not be extended by a link that leads down, the first only by those.
   distances.down.assign(order_.size(), -1);
   distances.any.assign(order_.size(), -1);
   distances.down[destination] = distances.any[destination] = 0;
@@ -98,6 +105,7 @@ const UpDown::Distances& UpDown::towards(std::uint32_t destination) {
     if (distances.down[node] >= 0) put(node, distances.down[node]);
   }
   for (std::size_t distance = 0; distance < by_distance.size(); ++distance) {
+    // Nodes begin at several distances, so that this is a search by buckets, nearest first.
     for (std::size_t i = 0; i < by_distance[distance].size(); ++i) {
       const std::uint32_t here = by_distance[distance][i];
       if (distances.any[here] != static_cast<std::int32_t>(distance)) continue;  // found a shorter one
@@ -117,6 +125,7 @@ bool UpDown::find(std::uint32_t source, std::uint32_t destination, std::uint64_t
                   std::vector<std::uint32_t>& way, bool& by_chance) {
   const Distances& distances = towards(destination);
   if (distances.any[source] < 0) return false;
+  // Greedy: distances are of allowed ways, so each step that brings it nearer can be completed.
   bool climbing = true;
   std::vector<std::uint32_t> next;
   for (std::uint32_t node = source; node != destination;) {
@@ -130,6 +139,8 @@ bool UpDown::find(std::uint32_t source, std::uint32_t destination, std::uint64_t
       if ((climbing || !up) && left >= 0 && left == here - 1) next.push_back(link);
     }
     by_chance = by_chance || next.size() > 1;
+    // The node is mixed in, or a key would choose alike at every switch on the way, and so
+    // leave most of a tree unused.
     const std::uint32_t link = next[scrambled(key + 0x9e3779b97f4a7c15U * (node + 1)) % next.size()];
     way.push_back(link);
     climbing = climbing && leads_up(link);

@@ -117,12 +117,15 @@ std::uint32_t Ways::number_of(const LinkId& id) const {
       // All cables of a member are one link here.
       return 2 * (first + static_cast<std::uint32_t>(owner)) + static_cast<std::uint32_t>(id.number % 2);
     case DimensionKind::ring: {
+      // A cable leads from each member to its next; to the previous one it is that one's, the other way.
       if (id.number == 0) return 2 * (first + static_cast<std::uint32_t>(owner));
       const std::int64_t previous = owner + (here == 0 ? size - 1 : -1) * stride;
       return 2 * (first + static_cast<std::uint32_t>(previous)) + 1;
     }
     case DimensionKind::fully_connected: {
       const std::int64_t there = (here + id.number + 1) % size;
+      // Cables are the pairs (low, high) in lexicographic order: low (2 size - low - 1) / 2 begin with
+      // a lower one.
       const std::int64_t low = std::min(here, there), high = std::max(here, there);
       const std::int64_t group = owner / (stride * size) * stride + owner % stride;
       const std::int64_t pair = low * (2 * size - low - 1) / 2 + (high - low - 1);
@@ -223,6 +226,8 @@ Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::o
   for (std::uint32_t node = source; node != destination; node = links()[way.back()].to) {
     next_links(graph_, reached, node, destination, width, equal);
     any_by_chance_ = any_by_chance_ || (key && equal.size() > 1);
+    // The node is mixed in, or a hash would take the same of the equal links at every level of a tree, which
+    // is known as polarisation.
     const std::size_t chosen =
         key && equal.size() > 1
             ? static_cast<std::size_t>(scrambled(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())
@@ -295,6 +300,7 @@ void Ways::add_detours(const Way& begin, std::uint32_t source, std::uint32_t des
     for (const Way& part : {shortest(here, pivot, key), shortest(pivot, destination, key + 1)})
       way.insert(way.end(), part.begin(), part.end());
     cut_loops(graph_, way);
+    // What has been gone must stay: cutting a loop may have cut into it.
     const bool begins_so =
         std::ranges::equal(begin, std::span(way).first(std::min(begin.size(), way.size())));
     if (begins_so && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));

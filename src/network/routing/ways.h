@@ -95,7 +95,7 @@ class Ways {
   // What the links carried, the busiest first; `carried` per directed link, of classes by those that
   // stand for others.
   std::vector<LinkUse> used(std::span<const NetworkSums::Carried> carried,
-                            const LinkClasses& classes = kEachLinkItself) const;
+                            const LinkClasses& classes = each_link_itself()) const;
 
  private:
   std::uint32_t number_of(const LinkId& id) const;

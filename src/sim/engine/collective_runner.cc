@@ -72,6 +72,7 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
     const std::uint32_t first = parts_.take(members);
     for (std::uint32_t m = 0; m < members; ++m) {
       Part& part = parts_[first + m];
+      // Parts are used again by later chunks; the room that the list has is kept.
       std::vector<std::uint32_t> early = std::move(part.early);
       part = {};
       part.early = std::move(early);
@@ -110,6 +111,7 @@ void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_
     issue_custom(issued);
     return;
   }
+  // So its fields are read before the loop: an instance that is over may have its place taken.
   // A chunk that needs no messages may finish the instance.
   const std::uint32_t first = instance.first_chunk, end = first + instance.chunks;
   for (std::uint32_t run = first; run < end; ++run) {
@@ -157,6 +159,8 @@ void CollectiveRunner::enter_phase(std::uint32_t id) {
     start_phase(id, false);
     return;
   }
+  // Others have sent for this phase already, and may hold slots until they hear back: to wait behind chunks
+  // that they have not come to yet could stop both for good.
   const bool is_awaited = std::any_of(part.early.begin(), part.early.end(),
                                       [&](std::uint32_t place) { return place >> kStepBits == part.phase; });
   if (is_awaited) {
@@ -208,6 +212,8 @@ void CollectiveRunner::fill_slots(std::int32_t rank, std::uint32_t queue) {
   while (const std::optional<WaitingChunk> chunk = scheduler_.next(rank, queue)) {
     const ChunkRun* const run = runs_[chunk->run].get();
     const std::uint32_t id = run == nullptr ? kNone : run->first_part + chunk->member;
+    // Chunks that were started beyond the limit stay in the queue, where looking for them would cost more
+    // than passing over them here.
     const bool stale =
         run == nullptr || parts_[id].state != State::waiting || parts_[id].phase != chunk->phase;
     if (stale) {
@@ -281,6 +287,7 @@ void CollectiveRunner::complete_steps(std::uint32_t id) {
     if (options_.charge_reductions && step.reduced > Bytes(0)) {
       part.state = State::reducing;
       const Time duration =
+          // Both operands are read and the sum is written.
           time_to_move(step.reduced * 3, memory_bandwidths_[static_cast<std::size_t>(part.rank)]);
       context_.order.schedule(part.rank, later(context_.queue.now(), duration), target_,
                               event(RunnerEvent::reduced, 0, id));

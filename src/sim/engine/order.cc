@@ -18,11 +18,14 @@ Order::Order(OrderRule rule, std::int32_t ranks, EventQueue& queue)
 
 void Order::watch(Time time, std::int32_t origin) {
   const Time now = queue_.now();
+  // Scheduled at one moment by two origins: the ranks may serve these in either order (sim/engine/order.h).
+  // Only the latest is compared, for earlier ones of another moment come first on every rank.
   const auto [entry, fresh] = watched_.try_emplace(time.value, Watched{now, origin, 1});
   if (!fresh) {
     parted_ = parted_ || (entry->second.scheduled == now && entry->second.origin != origin);
     entry->second = {now, origin, entry->second.events + 1};
   }
+  // Doubling keeps the cost of clearing out constant per event.
   if (watched_.size() < watch_limit_) return;
   std::erase_if(watched_, [&](const auto& old) { return old.first < now.value; });
   watch_limit_ = 2 * watched_.size() + 1024;
@@ -83,6 +86,8 @@ std::uint32_t Order::new_entry(const Entry& entry) {
   const auto begin = others.begin() + static_cast<std::ptrdiff_t>(agenda.head);
   const Moment moment{time, {argument, target, kNone}, kNone};
   if (time < agenda.next.time) {
+    // Earlier than what the queue has for the rank. That event stays there, and finds this moment: the queue
+    // has one event per moment of an agenda, whichever it was scheduled for.
     others.insert(begin, agenda.next);
     agenda.next = moment;
   } else if (others.size() == agenda.head || others.back().time < time) {
@@ -104,6 +109,7 @@ void Order::take_up_next(Agenda& agenda) {
   if (agenda.head == agenda.others.size()) {
     agenda.others.clear();
     agenda.head = 0;
+    // Those that are over are dropped by the batch: dropping each would move all that follow it.
   } else if (agenda.head >= 64) {
     agenda.others.erase(agenda.others.begin(),
                         agenda.others.begin() + static_cast<std::ptrdiff_t>(agenda.head));
@@ -113,6 +119,7 @@ void Order::take_up_next(Agenda& agenda) {
 
 void Order::handle(std::uint64_t rank) {
   Agenda& agenda = agendas_[rank];
+  // All is copied first: the handler may schedule, and so fill the place of the next moment anew.
   const std::uint64_t argument = agenda.next.first.argument;
   EventHandler& target = queue_.handler(agenda.next.first.target);
   running_.time = agenda.next.time;

@@ -99,6 +99,7 @@ class TypeTable {
     const bool flat = way.dimension == kAllDimensions;
     if (flat && machine_.dimensions.size() > 1) return true;
     const Dimension& dimension = machine_.dimensions[flat ? 0 : way.dimension];
+    // A link is its source's own, or leads to the destination alone: the way says nothing more than the ends.
     if (!passes_others(dimension)) return false;
     const auto size = static_cast<std::int32_t>(dimension.size);
     const bool whole = !flat && shape.sizes[way.dimension] == dimension.size;
@@ -134,6 +135,8 @@ class ShapeFinder {
     ++group_;
     shape_.ranks = static_cast<std::int64_t>(ranks.size());
     std::int64_t product = std::is_sorted(ranks.begin(), ranks.end()) ? 1 : INT64_MAX;
+    // A grid has as many members as the product of its coordinates' numbers, in rank order; a product beyond
+    // that settles it, and no more dimensions need to be looked at.
     for (std::size_t d = 0; d < seen_in_.size() && product <= shape_.ranks; ++d) {
       std::int64_t distinct = 0;
       for (const std::int32_t rank : ranks) {
@@ -207,6 +210,7 @@ GroupTypes type_groups(const Graph& graph, std::span<const Issued> issued, const
       const std::int64_t set = table.call_set(graph.program_of[static_cast<std::size_t>(ranks.front())], f);
       if (set < 0) continue;
       const GroupShape& shape = shapes.of(ranks);
+      // Shapes are compared before they are looked up, since finding one in the table costs far more.
       // Neighbouring groups are mostly alike.
       if (set != last_set || shape != last) {
         last = shape;

@@ -21,6 +21,7 @@ class Conflicts {
   }
 
   std::vector<std::uint32_t> find() {
+    // Where every rank has a colour of its own there is nothing left to be split.
     if (sizes_.size() < colours_.size()) {
       if (!messages_.on_graph) look_at_links();  // there nobody goes first
       look_at_arrivals();
@@ -42,6 +43,8 @@ class Conflicts {
   // Owner, link and hops to go, or destination; then program and label; last the source.
   using Meeting = std::tuple<std::int32_t, std::uint64_t, std::uint64_t, std::int32_t>;
   void blame_meetings(std::vector<Meeting>& meetings) {
+    // Meetings of one place and label then lie side by side, those of one source, too: these do not conflict,
+    // since a source sends one after the other.
     std::sort(meetings.begin(), meetings.end());
     for (std::size_t i = 1; i < meetings.size(); ++i) {
       const auto& [owner, place, label, source] = meetings[i];
@@ -89,6 +92,7 @@ class Conflicts {
       const std::int32_t peer = peers_.of(rank, graph_.transfers[id]);
       twice = twice || of_colour.try_emplace(colour(peer), peer).first->second != peer;
     }
+    // Most ranks have no two peers of a class, and then need no table.
     if (!twice) return;
     Matching known;
     for (const std::uint32_t id : nodes.all) {
@@ -118,6 +122,8 @@ class Conflicts {
   void look_at_matching(std::int32_t rank) {
     blame_peers(rank, messages_.sends[program(rank)]);
     blame_peers(rank, messages_.receives[program(rank)]);
+    // A receive whose source sends nothing of the kind waits for what never comes. Who is to blame shows only
+    // when both are played.
     for (const std::uint32_t id : messages_.receives[program(rank)].all) {
       const std::int32_t source = peers_.of(rank, graph_.transfers[id]);
       if (sends(source, rank, graph_.transfers[id])) continue;

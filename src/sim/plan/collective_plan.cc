@@ -15,6 +15,7 @@
 #include "sim/plan/plan_maker.h"
 
 namespace armilla {
+
 bool has_cables(const Machine& machine) {
   return std::any_of(machine.dimensions.begin(), machine.dimensions.end(),
                      [](const Dimension& dimension) { return !dimension.cables.empty(); });

@@ -41,7 +41,8 @@ class JobPlacement {
   std::vector<std::int32_t> devices(const JobRequest& job, std::int64_t ranks) {
     if (!job.devices.empty() && count_of(job.devices) != ranks) {
       throw Error(job.devices_where,
-                  fmt::format("{} devices for the {} ranks of '{}'", count_of(job.devices), ranks, job.name),
+                  fmt::format("{} for the {} of '{}'", counted(count_of(job.devices), "device"),
+                              counted(ranks, "rank"), job.name),
                   "name as many devices as the plan has ranks, or leave `devices` out");
     }
     std::vector<std::int32_t> devices;

@@ -14,6 +14,7 @@ Bytes least_size(std::int64_t elements, DType type) {
   return type == DType::unknown ? Bytes(0) : size_of(elements, type, "weights");
 }
 
+// What the proof needs of all ranks: that a computation lasts what the cost model says, wherever it is.
 bool ranks_are_alike(const Study& setting, const Plan& plan) {
   return setting.machine.others.empty() && !setting.what_if.changes_simulation() &&
          setting.profile.file.empty() && plan.expert_load == ExpertLoad::uniform;
@@ -26,6 +27,8 @@ StagePaths::StagePaths(const Plan& plan, const ShardedModel& model, const CostMo
     : model_(model),
       communication_(communication),
       place_(communication.place(plan)),
+      // Passes that run beside each other share the device: of paths through one of them nothing is certain
+      // then but the sum of what they compute.
       sums_only_(schedule_of(plan).overlaps_passes),
       weights_apart_(schedule_of(plan).passes > 2) {
   work_times_.reserve(model.works.size());
@@ -79,6 +82,7 @@ Time StagePaths::path(const std::vector<const Pass*>& passes, bool with_weight_g
         ends_[i] = start;
         continue;
       }
+      // Computations of a rank follow one another; communications wait for what they name, and no longer.
       Time begin = computes ? chain : start;
       if (!sums_only_) {
         if (step.after.empty()) begin = std::max(begin, entry);
@@ -117,12 +121,14 @@ void StageExchanges::add_weights(const std::vector<std::uint32_t>& shapes, Sizes
     for (const std::uint32_t shape : shapes)
       sizes.copies += time_to_move(model.shapes[shape].saved, host_bandwidth_);
   }
+  // Of ZeRO 2 and 3, and of shards within groups of replicas, nothing is claimed of exchanges.
   if (plan_.zero_stage > 1 || plan_.hybrid_shard > 0) return;
   const DType parameter =
       plan_.parameter_dtype == DType::unknown ? plan_.weight_dtype : plan_.parameter_dtype;
   Bytes expert_parameters;
   for (const std::uint32_t shape : shapes) {
     for (const WeightGroup& group : model.shapes[shape].weights) {
+      // Tied weights are exchanged with other ranks' as well: left out, which keeps the bound a bound.
       if (group.tied >= 0) continue;
       const bool expert = group.axis == GroupAxis::expert_data;
       (expert ? sizes.experts : sizes.dense) += least_size(group.elements, plan_.gradient_dtype);
@@ -149,6 +155,7 @@ Time message_behind(StagePaths& paths, const Plan& plan, const StageCut& stages,
                     std::int32_t stage) {
   if (stage + 1 == order.stages) return {};
   for (std::int32_t chain = 0; chain < order.chains; ++chain) {
+    // Of chains of both directions the least counts, for one of them may stay on its rank.
     if (order.place(chain, stage).rank == order.place(chain, stage + 1).rank) return {};
   }
   const ShardedModel& model = paths.model();
@@ -179,6 +186,8 @@ class SlotPlay {
     now_.resize(order_.slots.size());
     for (const std::vector<PipelineSlot>& slots : order_.slots) starts_.emplace_back(slots.size());
     Time end;
+    // Ranks take turns for as long as any of them can go on: orders that schedules make never wait in a
+    // circle, so that this ends with all slots played, each once.
     for (bool any = true; any;) {
       any = false;
       for (std::size_t rank = 0; rank < next.size(); ++rank) {
@@ -207,6 +216,7 @@ class SlotPlay {
       }
     }
     std::vector<Time> forward(forward_.size()), backward(backward_.size());
+    // Backwards in the order of playing: what a slot's end is waited for by has been looked at before it.
     for (std::size_t i = played_.size(); i-- > 0;) {
       const auto [rank, number] = played_[i];
       const PipelineSlot& slot = order_.slots[rank][number];

@@ -87,8 +87,8 @@ std::vector<std::string> what_if_settings(const Run& run) {
       texts);
   for (const DamagedLink& link : what_if.damage) {
     texts.push_back(link.bandwidth == 0 ? fmt::format("the link {} failed", link.between)
-                                        : fmt::format("the link {} has {:.4g} times its bandwidth",
-                                                      link.between, link.bandwidth));
+                                        : fmt::format("the link {} has {:.4g} % of its bandwidth",
+                                                      link.between, 100 * link.bandwidth));
   }
   if (what_if.jitter.deviation > 0) {
     texts.push_back(
