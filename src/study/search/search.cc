@@ -693,6 +693,7 @@ class Search {
         if (beside == point) continue;
         try {
           const PlanPrepared plan = plans_.prepare(number, beside);
+          if (text_of(plan.plan) == text_of(result_.simulated.front().plan)) continue;
           const std::pair place(!plans_.fits(evaluator.memory(plan)), evaluator.bound(plan));
           if (least && *least <= place) continue;
           least = place;
@@ -705,8 +706,12 @@ class Search {
         }
       }
     }
-    if (nearest)
+    if (!nearest) return;
+    try {
       neighbour.outcome = outcome_beside(number, *nearest, space_.values_of(number, nearest_point));
+    } catch (const Error&) {
+      neighbour.needs.clear();
+    }
   }
 
   const SearchRequest& request_;
