@@ -191,8 +191,12 @@ class SearchCommand final : public Command {
     return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
                        to_text(result.nearest_room));
   }
-  // In the words of one of them.
+  // In the words of one of them. What is about no key of a plan, such as how many ranks a machine can have,
+  // stands in the way of plans whose degrees are right, and other values of the search do not help.
   static std::string refused_most(const SearchResult& result) {
+    if (const auto legal = result.space.refusals.find("not legal");
+        legal != result.space.refusals.end() && !legal->second.example.empty())
+      return "plans that are legal otherwise are refused because: " + legal->second.example;
     const Refusal* most = nullptr;
     for (const auto& [reason, refusal] : result.space.refusals) {
       if (!refusal.example.empty() && (most == nullptr || refusal.plans > most->plans)) most = &refusal;

@@ -94,10 +94,10 @@ class Recorder {
     return begun.times[begun.place(node)];
   }
   // Between two computations of a chain.
-  static constexpr Time kBegun = Time(-1);
   struct Pause {
     Time from, until;  // `from`: kBegun once it is accounted
   };
+  static constexpr Time kBegun = Time(-1);
   // Accounts the time since the rank's last change to what it was doing.
   State& at(std::int32_t rank, Time now) {
     if (!ahead_[static_cast<std::size_t>(rank)].empty()) [[unlikely]]

@@ -17,8 +17,7 @@
 #include "ir/derived/expense.h"
 #include "ir/derived/training.h"
 #include "lower/memory.h"
-#include "lower/sharded_model.h"
-#include "read/read.h"
+#include "study/search/check_figures.h"
 #include "study/search/evaluate.h"
 #include "study/search/plan_room.h"
 #include "study/search/saved_search.h"
@@ -58,10 +57,6 @@ bool dominates(const Scores& scores, const Scores& least) {
     better |= scores[i] < least[i];
   }
   return better;
-}
-
-bool goes_by(const SearchRequest& request, SearchObjective objective) {
-  return request.objective == objective || std::ranges::find(request.front, objective) != request.front.end();
 }
 
 std::optional<Energy> energy_in(const Outcome& json) {
@@ -698,6 +693,7 @@ class Search {
         if (beside == point) continue;
         try {
           const PlanPrepared plan = plans_.prepare(number, beside);
+          if (text_of(plan.plan) == text_of(result_.simulated.front().plan)) continue;
           const std::pair place(!plans_.fits(evaluator.memory(plan)), evaluator.bound(plan));
           if (least && *least <= place) continue;
           least = place;
@@ -710,8 +706,12 @@ class Search {
         }
       }
     }
-    if (nearest)
+    if (!nearest) return;
+    try {
       neighbour.outcome = outcome_beside(number, *nearest, space_.values_of(number, nearest_point));
+    } catch (const Error&) {
+      neighbour.needs.clear();
+    }
   }
 
   const SearchRequest& request_;
@@ -732,44 +732,6 @@ class Search {
   std::optional<Simulated> nearest_late_;
   std::vector<Simulated> simulated_;  // as they came
 };
-
-// Whether the machine has what the search goes by.
-void check_figures(const SearchRequest& request, const SearchBase& base, const Machine& first) {
-  const Machine& machine = base.study.machine;
-  const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(machine));
-  const std::string which = fmt::format("machine '{}', device '{}'", machine.name, machine.device.name);
-  if ((goes_by(request, SearchObjective::cost) || request.budget) && !cost_of(machine, ranks, Time(0))) {
-    throw Error(which,
-                fmt::format("has no price, {}",
-                            request.budget ? "which the budget needs" : "and the search goes by cost"),
-                "give one, such as --price 2.5USD/h for an hour of a device, or, where there are several "
-                "machines, the "
-                "key 'price' in its file");
-  }
-  if (goes_by(request, SearchObjective::energy) && !knows_energy(machine, ranks)) {
-    throw Error(which, "does not say what it draws, and the search goes by energy",
-                "give busy_power and idle_power in its file, or with --set "
-                "machine.device.busy_power=700W --set machine.device.idle_power=70W");
-  }
-  if (goes_by(request, SearchObjective::energy) &&
-      machine.host_power.has_value() != first.host_power.has_value()) {
-    throw Error(fmt::format("machine '{}'", (machine.host_power ? first : machine).name),
-                "does not say what the rest of its servers draws, and another machine does",
-                "give host_power in its file, per device: energy is compared with it or without");
-  }
-  if (!request.budget) return;
-  if (base.study.what_if.failures.mtbf_of_node > 0)
-    throw Error("--budget", "cannot be held to where nodes fail: what is computed again is not counted",
-                "omit what_if.failures");
-  const TrainingGoal& goal = base.study.training;
-  if (goal.tokens <= 0 && goal.samples <= 0) {
-    throw Error("--budget", "is for the whole training, and nothing says how long that is",
-                "give --tokens or --samples, such as --tokens 300B");
-  }
-  Model model = read_model(base.study.model, 1);
-  if (model.blocks.empty()) annotate_parallelism(model);
-  check_training(goal, model);
-}
 
 }  // namespace
 

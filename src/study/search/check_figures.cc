@@ -1,0 +1,56 @@
+#include "study/search/check_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/derived/expense.h"
+#include "ir/derived/training.h"
+#include "lower/sharded_model.h"
+#include "read/read.h"
+
+namespace armilla {
+
+bool goes_by(const SearchRequest& request, SearchObjective objective) {
+  return request.objective == objective || std::ranges::find(request.front, objective) != request.front.end();
+}
+
+void check_figures(const SearchRequest& request, const SearchBase& base, const Machine& first) {
+  const Machine& machine = base.study.machine;
+  const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(machine));
+  const std::string which = fmt::format("machine '{}', device '{}'", machine.name, machine.device.name);
+  if ((goes_by(request, SearchObjective::cost) || request.budget) && !cost_of(machine, ranks, Time(0))) {
+    throw Error(which,
+                fmt::format("has no price, {}",
+                            request.budget ? "which the budget needs" : "and the search goes by cost"),
+                "give one, such as --price 2.5USD/h for an hour of a device, or, where there are several "
+                "machines, the "
+                "key 'price' in its file");
+  }
+  if (goes_by(request, SearchObjective::energy) && !knows_energy(machine, ranks)) {
+    throw Error(which, "does not say what it draws, and the search goes by energy",
+                "give busy_power and idle_power in its file, or with --set "
+                "machine.device.busy_power=700W --set machine.device.idle_power=70W");
+  }
+  if (goes_by(request, SearchObjective::energy) &&
+      machine.host_power.has_value() != first.host_power.has_value()) {
+    throw Error(fmt::format("machine '{}'", (machine.host_power ? first : machine).name),
+                "does not say what the rest of its servers draws, and another machine does",
+                "give host_power in its file, per device: energy is compared with it or without");
+  }
+  if (!request.budget) return;
+  if (base.study.what_if.failures.mtbf_of_node > 0)
+    throw Error("--budget", "cannot be held to where nodes fail: what is computed again is not counted",
+                "omit what_if.failures");
+  const TrainingGoal& goal = base.study.training;
+  if (goal.tokens <= 0 && goal.samples <= 0) {
+    throw Error("--budget", "is for the whole training, and nothing says how long that is",
+                "give --tokens or --samples, such as --tokens 300B");
+  }
+  Model model = read_model(base.study.model, 1);
+  if (model.blocks.empty()) annotate_parallelism(model);
+  check_training(goal, model);
+}
+
+}  // namespace armilla
