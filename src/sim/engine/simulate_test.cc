@@ -384,8 +384,6 @@ TEST(Simulate, IntervalsOfChosenRanksAreKept) {
             "simulation: rank 8 of 8 ranks is to be recorded");
 }
 
-// Random machines, algorithms and mixtures of collectives: every one finishes, and folded equals unfolded to
-// the picosecond.
 // What is made of sums needs only when something was computed, but of layers how long.
 TEST(Simulate, ComputationsThatFollowEachOtherAreOneIntervalWhereNotEachIsKept) {
   const Study study = rings_of({dimension(DimensionKind::ring, 2)});
@@ -420,6 +418,8 @@ TEST(Simulate, ComputationsThatFollowEachOtherAreOneIntervalWhereNotEachIsKept) 
   EXPECT_EQ(kept, expected);
 }
 
+// Random machines, algorithms and mixtures of collectives: every one finishes, and folded equals unfolded to
+// the picosecond.
 TEST(Simulate, FoldedEqualsUnfolded) {
   std::mt19937 random(7);
   const auto pick = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
