@@ -111,8 +111,11 @@ FittedRange read_range(const Config& config) {
     throw Error(range->where(), "expected the least and the most, such as [5.4e8, 1.7e14]");
   const FittedRange found{parse_real(ends[0].text(), ends[0].where()),
                           parse_real(ends[1].text(), ends[1].where())};
-  if (!(found.least >= 0) || !(found.least < found.most))
-    throw Error(range->where(), "the least must be at least 0 and less than the most");
+  // [0, 0]: of no measurement.
+  const bool is_empty = found.least == 0 && found.most == 0;
+  if (!is_empty && (!(found.least >= 0) || !(found.least < found.most)))
+    throw Error(range->where(), "the least must be at least 0 and less than the most",
+                "[0, 0] where nothing was measured");
   return found;
 }
 

@@ -92,6 +92,9 @@ TEST(DeviceYaml, ReadsTheRangesOfFits) {
   EXPECT_TRUE(range.holds(1e9));
   EXPECT_FALSE(range.holds(1e15));
   EXPECT_TRUE(device.kernels->memory.range.holds(1e300)) << "nothing is said";
+  const Device unmeasured =
+      read_device(Config::parse(kDevice + replaced_line(rates, "[5e8, 1.5e14]", "[0, 0]"), "d.yaml"));
+  EXPECT_FALSE(unmeasured.kernels->matrix.at(DType::fp16).range.holds(1e9));
   for (const std::string wrong : {"[5e8]", "[2, 1]", "[-1, 1]", "[1, x]"}) {
     EXPECT_NE(error_of([&] {
                 read_device(Config::parse(kDevice + replaced_line(rates, "[5e8, 1.5e14]", wrong), "d.yaml"));

@@ -28,10 +28,13 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
 
 // From a root, trees of a power of two move the bytes as often as they have levels, the two trees once. Of
 // other numbers, whose members beyond a power of two hand over what they have and get it back, an all-reduce
-// has the two trees instead; a library whose protocols are known has rings alone.
+// has the two trees instead; a library whose protocols are known has rings alone. Members differ then, and
+// are not folded: of few.
 bool suits(const Algorithm& algorithm, CollectiveKind kind, std::int64_t members, bool library_known) {
+  constexpr std::int64_t kMostUnlike = 64;
   if (algorithm.name() == kForPowersOfTwo)
-    return is_power_of_two(members) || (kind != CollectiveKind::all_reduce && !library_known);
+    return is_power_of_two(members) ||
+           (kind != CollectiveKind::all_reduce && !library_known && members <= kMostUnlike);
   return algorithm.name() != kForOtherNumbers || has_root(kind) || !is_power_of_two(members);
 }
 
