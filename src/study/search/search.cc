@@ -18,9 +18,9 @@
 #include "ir/derived/training.h"
 #include "lower/memory.h"
 #include "lower/sharded_model.h"
-#include "network/network.h"
 #include "read/read.h"
 #include "study/search/evaluate.h"
+#include "study/search/foresee.h"
 #include "study/search/plan_room.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
@@ -432,52 +432,19 @@ class Search {
     if (!result_.complete) use.not_looked_at = use.points - use.refused - use.bounded - use.simulated;
   }
 
-  // How long it takes, where that is worth knowing.
   void foresee() {
-    const ComponentChoice& network = space_.bases().front().study.network;
-    if (!result_.complete || !promises_of(network).plays_bytes) return;
-    std::vector<const Candidate*> open;
+    if (!result_.complete) return;
+    std::vector<PlanPlace> open;
     std::int64_t known = 0;
     for (const Candidate& candidate : candidates_) {
       const SavedOutcome* saved = saved_ ? saved_->find(candidate.base, candidate.point) : nullptr;
       if (saved == nullptr || saved->is_given_up()) {
-        open.push_back(&candidate);
+        open.push_back({candidate.base, candidate.point});
       } else if (!saved->is_refused()) {
         ++known;
       }
     }
-    // Nothing for what is refused.
-    const auto prepared = [&](const Candidate& candidate) -> std::optional<PlanPrepared> {
-      try {
-        PlanPrepared plan = plans_.prepare(candidate.base, candidate.point);
-        if (!plans_.fits(plans_.evaluator(candidate.base).memory(plan))) return std::nullopt;
-        return plan;
-      } catch (const Error&) {
-        return std::nullopt;
-      }
-    };
-    const auto count = static_cast<std::int64_t>(open.size());
-    ForeseenRuns runs{.what = "plan",
-                      .network = network.name,
-                      .most = count,
-                      .at_once = crew_.jobs(),
-                      .fewer = "a smaller --top, or fixed values, make fewer plans"};
-    runs.seconds = mean_of_some(count, [&](std::int64_t i) -> std::optional<double> {
-      const Candidate& candidate = *open[static_cast<std::size_t>(i)];
-      const std::optional<PlanPrepared> plan = prepared(candidate);
-      try {
-        if (plan) return plans_.evaluator(candidate.base).foreseen_seconds(*plan);
-      } catch (const Error&) {
-        // Nor is it simulated.
-      }
-      return std::nullopt;
-    });
-    if (runs.seconds <= 0) return;
-    constexpr std::int64_t kMostLookedAt = 256;
-    const std::int64_t asked = request_.brute_force ? count : std::max<std::int64_t>(request_.top - known, 0);
-    for (std::int64_t i = 0; i < std::min(count, kMostLookedAt) && runs.least < asked; ++i)
-      runs.least += prepared(*open[static_cast<std::size_t>(i)]) ? 1 : 0;
-    check_patience(runs, request_.patience);
+    check_patience_of(request_, plans_, open, known, crew_.jobs());
   }
 
   static Simulated simulated(const Candidate& candidate, const Outcome& outcome) {
