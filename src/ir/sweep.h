@@ -30,6 +30,7 @@ struct SweepResult {
   std::vector<std::string> keys;  // that runs differ in
   std::vector<SweepRun> runs;     // in the order of the list, then of the grid, whose last key changes first
   double elapsed_seconds = 0;
+  std::vector<std::string> notes;    // what files that the runs name have that says nothing here, each once
   std::int64_t of_other_builds = 0;  // runs in the database that another build of Armilla made: not taken
 
   std::int64_t count(SweepState state) const;

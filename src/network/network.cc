@@ -107,13 +107,13 @@ constexpr std::array kNetworks = {
                 "congestion control, PFC, "
                 "ECN, losses (as HPCC's and ASTRA-sim's ns-3)",
                 kPacketNetworkParameters,
-                {},
+                {.plays_bytes = true},
                 make_packet_network},
     NetworkInfo{"flit",
                 "routers with virtual channels and credits, flit by flit and cycle by cycle, over any graph "
                 "of links (as BookSim and Garnet)",
                 kFlitParameters,
-                {},
+                {.plays_bytes = true},
                 make_flit_network},
     NetworkInfo{"astra1",
                 "ASTRA-sim 1.0's: a time of its own for every message, truncated after every term",

@@ -90,6 +90,8 @@ struct NetworkPromises {
   bool knows_dimensions = false;
   // Messages may end and begin at the root of a tree of switches (Message::tree).
   bool grows_trees = false;
+  // Plays every packet or flit, and says beforehand how long that takes (Network::foreseen_seconds).
+  bool plays_bytes = false;
   bool reduces_in_switches() const { return knows_dimensions || grows_trees; }
 };
 
@@ -150,6 +152,8 @@ class Network {
   // Links that carried something, the busiest first.
   virtual std::vector<LinkUse> links() const = 0;
   virtual std::int64_t messages() const = 0;
+  // How long the processor plays what was foreseen (NetworkSetup), roughly, where that goes by the bytes.
+  virtual double foreseen_seconds() const { return 0; }
   // What it chose for itself, a sentence each.
   virtual std::vector<std::string> notes() const { return {}; }
   // What rank 0 sent, per dimension; empty where that is not counted.

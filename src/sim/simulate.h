@@ -45,6 +45,7 @@ struct SimulationOptions {
   TimeWindow window{};                       // in which busy times of ranks are added up
   // Per program: nodes on the device (Lane::device) whose ends are looked at. Empty: none.
   std::span<std::vector<WatchedEnd>> watched_ends{};
+  bool only_foresee = false;            // throw what it would take instead of playing it (RunForeseen)
   Progress* progress = &no_progress();  // told how far the run is
 };
 
@@ -52,6 +53,12 @@ struct SimulationOptions {
 // that end after one of a larger number, and those that are not played since they happened before, may not
 // be looked at.
 struct RunIsLate {};
+
+// What `simulate` throws where SimulationOptions::only_foresee: how long the processor plays the run,
+// roughly, on networks that say so (NetworkPromises::plays_bytes); else 0.
+struct RunForeseen {
+  double seconds = 0;
+};
 
 // The machine of `study` must have as many devices as `graph` has ranks. `costs`: of the machine's usual
 // device, then of every other one (Machine::others). Throws Error when a rank cannot finish (who waits for

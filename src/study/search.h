@@ -18,6 +18,7 @@
 #include "base/progress.h"
 #include "ir/search.h"
 #include "ir/study.h"
+#include "study/patience.h"
 
 namespace armilla {
 
@@ -43,6 +44,7 @@ struct SearchRequest {
   bool resume = false;
   // What tells this study from others in the file: settings_text of it, and the version of the program.
   std::string asked{}, version{};
+  Patience patience{};
   std::function<bool()> stopped;  // asked before every plan; empty: never
   Progress* progress = &no_progress();
 };

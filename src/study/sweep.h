@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "base/progress.h"
 #include "ir/sweep.h"
+#include "study/patience.h"
 #include "study/spread.h"
 
 namespace armilla {
@@ -25,6 +26,7 @@ struct SweepRequest {
   bool retry = false;              // run again what failed
   std::string version;             // of the program
   std::function<bool()> stopped;   // asked often, from any thread: runs under way are given up; empty: never
+  Patience patience{};
   Progress* progress = &no_progress();
 };
 

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/flags/fast_forward.h"
 #include "cli/flags/model_flags.h"
+#include "cli/flags/patience.h"
 #include "cli/flags/study_flags.h"
 #include "cli/interrupt.h"
 #include "read/study.h"
@@ -25,6 +26,7 @@ class ScaleCommand final : public Command {
     app.add_option("--threads", threads_, "simulations at once (default: one per core)")
         ->type_name("N")
         ->group("Scaling");
+    add_patience_flag(app, patience_, "Scaling");
     app.add_option("--json", json_, "write what was found to FILE (docs/formats/scale_json.md)")
         ->type_name("FILE")
         ->group("Output");
@@ -40,6 +42,7 @@ class ScaleCommand final : public Command {
     request.weak = weak_;
     if (!threads_.empty()) request.search.threads = parse_flag(threads_, "--threads", 1, kMostAtOnce);
     request.search.progress = session.meter;
+    request.search.patience = patience_of(patience_, session, quiet_);
     const CatchInterrupt interrupt;
     request.search.stopped = CatchInterrupt::happened;
     // What is refused in here is said of the flag that was typed, not of the study's key that it stands for.
@@ -81,7 +84,7 @@ class ScaleCommand final : public Command {
 
  private:
   StudyFlags study_;
-  std::string threads_, json_, csv_, svg_;
+  std::string threads_, patience_, json_, csv_, svg_;
   bool weak_ = false, quiet_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include "cli/flags/fast_forward.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
+#include "cli/flags/patience.h"
 #include "cli/flags/study_flags.h"
 #include "cli/interrupt.h"
 #include "read/study.h"
@@ -87,6 +88,7 @@ class SearchCommand final : public Command {
                    "simulations at once (default: one per core; under mpirun, one per rank)")
         ->type_name("N")
         ->group("Search");
+    add_patience_flag(app, patience_, "Search");
     app.add_option("--json", json_, "write what was found to FILE (docs/formats/search_json.md)")
         ->type_name("FILE")
         ->group("Output");
@@ -130,6 +132,7 @@ class SearchCommand final : public Command {
     request.resume = resume_;
     request.version = build_version();
     request.progress = session.meter;
+    request.patience = patience_of(patience_, session, quiet_);
     const CatchInterrupt interrupt;
     request.stopped = CatchInterrupt::happened;
 
@@ -218,7 +221,7 @@ class SearchCommand final : public Command {
   }
 
   StudyFlags study_;
-  std::string objective_ = "time", top_ = "10", memory_share_ = "1", deadline_, budget_, threads_;
+  std::string patience_, objective_ = "time", top_ = "10", memory_share_ = "1", deadline_, budget_, threads_;
   std::string json_, csv_, svg_, save_;
   bool front_ = false, explain_ = false, brute_force_ = false, quiet_ = false, resume_ = false;
 };

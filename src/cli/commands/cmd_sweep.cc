@@ -8,6 +8,7 @@
 #include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/flags/model_flags.h"
+#include "cli/flags/patience.h"
 #include "cli/flags/study_flags.h"
 #include "cli/interrupt.h"
 #include "study/sweep.h"
@@ -30,6 +31,7 @@ class SweepCommand final : public Command {
     app.add_option("--jobs", jobs_, "runs at once (default: one per core; under mpirun, one per rank)")
         ->type_name("N")
         ->group("Sweep");
+    add_patience_flag(app, patience_, "Sweep");
     app.add_flag("--retry", retry_, "run again what failed before")->group("Sweep");
     app.add_option(
            "--save", save_,
@@ -67,6 +69,7 @@ class SweepCommand final : public Command {
       throw Error(plot_.over.empty() ? "--plot" : "--over", "there is no plot", "--svg FILE makes one");
     request.retry = retry_;
     request.version = build_version();
+    request.patience = patience_of(patience_, session, quiet_);
     request.progress = session.meter;
     // From here on Ctrl-C ends the runs, not the program; what is done is in the database, and the report
     // says so.
@@ -99,7 +102,7 @@ class SweepCommand final : public Command {
     return static_cast<std::size_t>(result.count(SweepState::open));
   }
 
-  std::string file_, jobs_, save_, json_, csv_, svg_;
+  std::string file_, jobs_, patience_, save_, json_, csv_, svg_;
   std::vector<std::string> settings_;
   SweepPlot plot_;
   bool retry_ = false, quiet_ = false;

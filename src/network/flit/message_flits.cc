@@ -120,10 +120,11 @@ void choose_buffers(FlitSettings& settings, const ParameterValues& values, const
                             kMostBufferedFlits));
 }
 
-void check_effort(const FlitSettings& settings, const FlitGraph& graph, const Foreseen& foreseen) {
+// Returns how many seconds it takes.
+double check_effort(const FlitSettings& settings, const FlitGraph& graph, const Foreseen& foreseen) {
   const double flits = std::max(foreseen.messages, foreseen.bytes / settings.payload_bytes);
   const double hops = flits * (graph.mean_links() + 1);
-  if (hops <= kMostFlitHops) return;
+  if (hops <= kMostFlitHops) return hops / kFlitHopsPerSecond;
   throw Error(
       "network flit",
       fmt::format("the messages are {:.2g} flits, which would pass {:.2g} routers and take about {} (at "
@@ -144,7 +145,7 @@ class MessageFlits final : public Network, public OwnClock {
         graph_(ways_, settings_.fabric),
         packets_before_(ways_.links().size()),
         carried_(ways_.links().size()) {
-    check_effort(settings_, graph_, setup.foreseen);
+    foreseen_seconds_ = check_effort(settings_, graph_, setup.foreseen);
     choose_buffers(settings_, values, graph_);
     graph_.divide(settings_.router.virtual_channels, settings_.router.atomic_vcs);
     engine_.emplace(graph_.network(), settings_.router, random_);
@@ -179,6 +180,7 @@ class MessageFlits final : public Network, public OwnClock {
     return ways_.used(carried);
   }
   std::int64_t messages() const override { return messages_; }
+  double foreseen_seconds() const override { return foreseen_seconds_; }
   std::vector<std::string> notes() const override {
     const FlitRouter& router = settings_.router;
     const auto plural = [](std::int64_t count, std::string_view what) {
@@ -441,6 +443,7 @@ class MessageFlits final : public Network, public OwnClock {
   Slots<Flight> flights_;
   std::vector<std::uint32_t> arrived_;
   std::vector<Sums> carried_;
+  double foreseen_seconds_ = 0;
   std::int64_t messages_ = 0;
   bool received_ = false;  // of this cycle
 };

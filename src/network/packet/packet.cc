@@ -14,14 +14,6 @@
 namespace armilla {
 namespace {
 
-// Of data that one core simulates, with all that they lead to, where many flows meet: measured with
-// all-to-all among 512 GPUs, fewer with telemetry (HPCC) or spraying. Roughly.
-double packets_per_second(CongestionControl control) {
-  if (control == CongestionControl::hpcc) return 5e5;
-  constexpr std::array kOfFamily = {9e5, 6.5e5, 2.4e5, 7e4};  // RoCE, TCP, NDP, EQDS
-  return kOfFamily[static_cast<std::size_t>(family_of(control))];
-}
-
 double packets_of(const FlowJob& job) {
   double packets = 0;
   for (const TrafficFlow& flow : job.flows) {
@@ -89,6 +81,14 @@ std::string why_all_is_played(const PacketSettings& settings) {
              : "receivers that acknowledge less than every packet are played packet by packet where a job "
                "sends "
                "messages";
+}
+
+// With all that they lead to, where many flows meet: measured with
+// all-to-all among 512 GPUs, fewer with telemetry (HPCC) or spraying. Roughly.
+double packets_per_second(CongestionControl control) {
+  if (control == CongestionControl::hpcc) return 5e5;
+  constexpr std::array kOfFamily = {9e5, 6.5e5, 2.4e5, 7e4};  // RoCE, TCP, NDP, EQDS
+  return kOfFamily[static_cast<std::size_t>(family_of(control))];
 }
 
 void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets,

@@ -15,6 +15,10 @@
 namespace armilla {
 namespace {
 
+double packets_of(const Foreseen& foreseen, const PacketSettings& settings) {
+  return std::max(foreseen.messages, foreseen.bytes / static_cast<double>(settings.payload));
+}
+
 FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValues& values) {
   constexpr std::int64_t kLargestBuffer = std::int64_t{4000} << 20;
   FlowJob job;
@@ -57,8 +61,7 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
                 fmt::format("the {:.2g} messages are a flow each, which would take about {:.0f} GB",
                             foreseen.messages, foreseen.messages * kBytesOfFlow / 1e9),
                 "--network flow, or fewer chunks (preferred-dataset-splits)");
-  check_packets(job.where, "messages", "payload",
-                std::max(foreseen.messages, foreseen.bytes / static_cast<double>(job.settings.payload)),
+  check_packets(job.where, "messages", "payload", packets_of(foreseen, job.settings),
                 job.settings.congestion_control);
   return job;
 }
@@ -75,7 +78,12 @@ class PacketNetwork final : public Network, public OwnClock {
         ways_(setup.machine, setup.slow_links, routing_of(values), setup.damage),
         job_(job_of(ways_, setup, values)),
         packets_(job_),
-        counted_(ways_.links().size()) {}
+        counted_(ways_.links().size()),
+        foreseen_seconds_(packets_of(setup.foreseen, job_.settings) /
+                          packets_per_second(job_.settings.congestion_control)) {}
+
+  // Fast-forward leaves out nobody knows how much.
+  double foreseen_seconds() const override { return job_.fast_forward ? 0 : foreseen_seconds_; }
 
   Time send(const Message& message) override {
     ++messages_;
@@ -262,6 +270,7 @@ class PacketNetwork final : public Network, public OwnClock {
   std::vector<std::int64_t> waiting_bytes_;            // per connection: posted, not there yet
   Slots<Flight> flights_;
   std::vector<NetworkSums::Carried> counted_;
+  double foreseen_seconds_ = 0;
   std::int64_t messages_ = 0;
 };
 

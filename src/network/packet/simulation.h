@@ -30,6 +30,8 @@
 
 namespace armilla {
 
+// Packets of data that one core simulates, roughly.
+double packets_per_second(CongestionControl control);
 // Throws Error, with an estimate of the time, for more packets than anyone would wait for: those of `what`,
 // whose size is set by `payload`.
 void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets,

@@ -92,26 +92,27 @@ std::string InputReader::file_digest(const std::string& path) {
 
 RunInputs InputReader::inputs_of(const Config& config) {
   std::string text = version_ + "\n";
+  std::vector<std::string> warnings;
   // Reading comes first: to look at every key is to know it, and unknown ones are to be refused.
   if (config.has("jobs")) {
-    const JobsStudy jobs = read_jobs(config);
+    const JobsStudy jobs = read_jobs(config, &warnings);
     text += dump_machine(jobs.shared.machine);
     for (const JobRequest& job : jobs.jobs) text += model_digest(job.study.model);
   } else {
-    const Study study = read_study(config);
+    const Study study = read_study(config, &warnings);
     text += dump_machine(study.machine) + model_digest(study.model);
   }
   std::vector<std::string> files;
   append_files(config, true, files);
   for (const std::string& path : files) text += file_digest(path);
-  RunInputs inputs{settings_text(config), {}};
+  RunInputs inputs{settings_text(config), {}, std::move(warnings)};
   text += inputs.settings;
   inputs.hash = digest_text(text);
   return inputs;
 }
 
 RunInputs InputReader::inputs_of_refused(const std::string& settings, const std::string& message) const {
-  return {settings, digest_text(fmt::format("{}\n{}\nrefused: {}", version_, settings, message))};
+  return {settings, digest_text(fmt::format("{}\n{}\nrefused: {}", version_, settings, message)), {}};
 }
 
 }  // namespace armilla

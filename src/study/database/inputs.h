@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "ir/model.h"
@@ -20,6 +21,7 @@ std::string contents_of(const std::string& path);
 struct RunInputs {
   std::string settings;  // settings_text of the study
   std::string hash;  // of these, the machine, the models, the contents of files they name, and the version
+  std::vector<std::string> warnings{};  // of reading it (read/study.h)
 };
 
 // Reads what studies name, each model and file once. May be used by several threads.

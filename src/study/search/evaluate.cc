@@ -501,9 +501,19 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_within(const PlanPrepared& pl
   return outcome;
 }
 
-PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
+double PlanEvaluator::foreseen_seconds(const PlanPrepared& plan) const {
+  try {
+    simulate_nodes(plan, true);
+  } catch (const RunForeseen& foreseen) {
+    return foreseen.seconds;
+  }
+  return 0;
+}
+
+PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan, bool only_foresee) const {
   const Study& setting = *plan.setting;
-  const SimulationOptions options = of_times_alone();
+  SimulationOptions options = of_times_alone();
+  options.only_foresee = only_foresee;
   if (!is_one_iteration(plan)) return outcome_of(plan, run_study(plan.study(), options).result);
   const LoweredJob job =
       lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);

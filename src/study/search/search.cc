@@ -19,6 +19,7 @@
 #include "lower/memory.h"
 #include "study/search/check_figures.h"
 #include "study/search/evaluate.h"
+#include "study/search/foresee.h"
 #include "study/search/plan_room.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
@@ -89,6 +90,7 @@ class Search {
     // Before anything that takes long.
     if (!request_.save.empty()) saved_.emplace(request_, space_);
     list_candidates();
+    foresee();
     simulate_candidates();
     finish();
     result_.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -423,6 +425,21 @@ class Search {
     crew_.share_out(work);
     SearchSpaceUse& use = result_.space;
     if (!result_.complete) use.not_looked_at = use.points - use.refused - use.bounded - use.simulated;
+  }
+
+  void foresee() {
+    if (!result_.complete) return;
+    std::vector<PlanPlace> open;
+    std::int64_t known = 0;
+    for (const Candidate& candidate : candidates_) {
+      const SavedOutcome* saved = saved_ ? saved_->find(candidate.base, candidate.point) : nullptr;
+      if (saved == nullptr || saved->is_given_up()) {
+        open.push_back({candidate.base, candidate.point});
+      } else if (!saved->is_refused()) {
+        ++known;
+      }
+    }
+    check_patience_of(request_, plans_, open, known, crew_.jobs());
   }
 
   static Simulated simulated(const Candidate& candidate, const Outcome& outcome) {

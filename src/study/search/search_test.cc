@@ -109,6 +109,28 @@ TEST_F(SearchTest, EqualsBruteForce) {
 
 // Where cables join members in parts (collectives take longer than their links), and where iterations
 // overlap, so that one of several says nothing of their average.
+TEST_F(SearchTest, RefusesWhatTakesLongerThanAnyoneWaits) {
+  const auto on = [&](const std::string& network) {
+    SearchRequest wanted =
+        request("gpt", "machine: dgx-a100\nnetwork: " + network +
+                           "\nplan: {ranks: 16, global_batch: 16, micro_batch: 1, tensor: any}\n");
+    wanted.top = 2;
+    wanted.patience.longest = Time(1);
+    return wanted;
+  };
+  for (const std::string network : {"packet", "flit"}) {
+    try {
+      search_plans(on(network));
+      ADD_FAILURE() << network << " was not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.where, "network " + network);
+      EXPECT_THAT(error.message, testing::HasSubstr("at least 2 of "));
+    }
+  }
+  for (const std::string network : {"flow", "analytical", "packet:fast-forward=true"})
+    EXPECT_EQ(search_plans(on(network)).ranking.size(), 2U) << network;
+}
+
 TEST_F(SearchTest, EqualsBruteForceWhereBoundsKnowLess) {
   const auto one_plan = [&](const std::string& model, const std::string& rest) {
     SearchRequest search = request(model, rest);

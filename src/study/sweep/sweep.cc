@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "ir/derived/headline.h"
+#include "network/network.h"
 #include "read/study.h"
 #include "study/database/inputs.h"
 #include "study/run.h"
@@ -46,12 +48,36 @@ class Patience final : public Progress {
 };
 
 // As `armilla run`, but for what only a report of the run would need.
-Run simulate_study(const Config& config, Progress& progress) {
-  SimulationOptions options;
+Run simulate_study(const Config& config, Progress& progress, SimulationOptions options = {}) {
   options.intervals = options.every_interval = false;
   options.progress = &progress;
   return config.has("jobs") ? run_jobs(read_jobs(config), options)
                             : run_study(prepare_study(read_study(config)), options);
+}
+
+// Of a study, or the first of its jobs; empty where the time of the run does not go by its bytes.
+std::string network_that_plays_bytes(const Config& config) {
+  try {
+    const ComponentChoice network =
+        config.has("jobs") ? read_jobs(config).shared.network : read_study(config).network;
+    return promises_of(network).plays_bytes ? network.name : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// Nothing where it is refused.
+std::optional<double> foreseen_seconds(const Config& config) {
+  SimulationOptions options;
+  options.only_foresee = true;
+  try {
+    static_cast<void>(simulate_study(config, no_progress(), options));
+  } catch (const RunForeseen& foreseen) {
+    return foreseen.seconds;
+  } catch (const Error&) {
+    // The run says it.
+  }
+  return std::nullopt;
 }
 
 // One run of a sweep, by whoever is to do it: figures or a message, and how long it took; nothing, where it
@@ -84,9 +110,11 @@ class Sweep {
     result_.keys = file_.keys();
     result_.runs.resize(file_.size());
     settings_.resize(file_.size());
+    warnings_.resize(file_.size());
     for (std::size_t i = 0; i < file_.size(); ++i) result_.runs[i].values = file_.values_of(i);
     read_runs();
     look_up_runs();
+    foresee();
     simulate_runs();
     copy_equal_runs();
     database_.make_view();
@@ -116,6 +144,11 @@ class Sweep {
       request_.progress->update(static_cast<double>(++read) / static_cast<double>(size));
     };
     share_among_threads(work, crew_.jobs());
+    for (const std::vector<std::string>& warnings : warnings_) {
+      for (const std::string& warning : warnings) {
+        if (std::ranges::count(result_.notes, warning) == 0) result_.notes.push_back(warning);
+      }
+    }
     const bool all_refused = result_.count(SweepState::failed) == size;
     if (all_refused && is_one_mistake()) throw Error("", result_.runs.front().message, hint_);
   }
@@ -134,6 +167,7 @@ class Sweep {
       const RunInputs inputs = reader_.inputs_of(config);
       run.hash = inputs.hash;
       settings_[i] = inputs.settings;
+      warnings_[i] = inputs.warnings;
     } catch (const Error& error) {
       run.state = SweepState::failed;
       run.message = text_of(error);
@@ -171,6 +205,37 @@ class Sweep {
   void keep(std::size_t i) {
     database_.add(result_.runs[i], settings_[i], request_.version);
     database_.add_values(result_.runs[i], file_.keys());
+  }
+
+  // How long it takes. What is refused is not simulated.
+  void foresee() {
+    const auto count = static_cast<std::int64_t>(open_.size());
+    if (stopped()) return;
+    ForeseenRuns runs{.what = "run",
+                      .least = count,
+                      .most = count,
+                      .at_once = crew_.jobs(),
+                      .fewer = "fewer values make fewer runs"};
+    double sum = 0;
+    std::map<std::string, std::vector<std::size_t>> by_network;
+    for (const std::size_t run : open_) {
+      // Most say nothing of a network: need not be read again.
+      if (!settings_[run].starts_with("network") && settings_[run].find("\nnetwork") == std::string::npos)
+        continue;
+      const std::string network = network_that_plays_bytes(file_.config_of(run));
+      if (!network.empty()) by_network[network].push_back(run);
+    }
+    for (const auto& [network, its] : by_network) {
+      const auto its_count = static_cast<std::int64_t>(its.size());
+      const double seconds = mean_of_some(its_count, [&](std::int64_t i) {
+        return foreseen_seconds(file_.config_of(its[static_cast<std::size_t>(i)]));
+      });
+      sum += seconds * static_cast<double>(its_count);
+      runs.network = network;
+    }
+    if (sum <= 0) return;
+    runs.seconds = sum / static_cast<double>(count);
+    check_patience(runs, request_.patience);
   }
 
   void simulate_runs() {
@@ -231,10 +296,11 @@ class Sweep {
   InputReader reader_;
   SweepDatabase database_;
   SweepResult result_;
-  std::vector<std::string> settings_;              // of the study of every run
-  std::map<std::string, std::size_t> first_with_;  // by hash
-  std::vector<std::size_t> open_;                  // to be simulated, in this order
-  std::string hint_;                               // of the refusal of the first run
+  std::vector<std::string> settings_;               // of the study of every run
+  std::vector<std::vector<std::string>> warnings_;  // of reading it
+  std::map<std::string, std::size_t> first_with_;   // by hash
+  std::vector<std::size_t> open_;                   // to be simulated, in this order
+  std::string hint_;                                // of the refusal of the first run
 };
 
 }  // namespace

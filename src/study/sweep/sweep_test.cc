@@ -133,6 +133,26 @@ TEST_F(SweepTest, WhatIsKnownIsNotRunAgain) {
   EXPECT_EQ(second.of_other_builds, 0);
 }
 
+TEST_F(SweepTest, RefusesWhatTakesLongerThanAnyoneWaits) {
+  const std::string text =
+      std::string(kSmallStudy) + "vary: {network: [analytical, packet, flit], plan.tensor: [1, 2]}\n";
+  SweepRequest request = request_of(text);
+  request.patience.longest = Time(1000);
+  try {
+    Crew crew(1);
+    run_sweep(request, crew);
+    ADD_FAILURE() << "was not refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message, HasSubstr("6 runs are to be simulated"));
+    EXPECT_THAT(error.hint, HasSubstr("--patience 1min begins all the same"));
+  }
+  // Networks without packets and flits take no time worth saying.
+  SweepRequest fluid =
+      request_of(std::string(kSmallStudy) + "vary: {network: [flow], plan.tensor: [1, 2]}\n");
+  fluid.patience.longest = Time(1000);
+  EXPECT_EQ(run(fluid).count(SweepState::done), 2);
+}
+
 TEST_F(SweepTest, ARunIsItsContentsNotItsName) {
   const auto study = [&](int layers) {
     return write("named_model.yaml", "model: {name: gpt2-345m, layers: " + std::to_string(layers) +

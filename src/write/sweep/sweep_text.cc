@@ -78,6 +78,11 @@ std::string write_sweep_text(const SweepResult& result, const TextStyle& style) 
   if (result.known() > 0)
     sum += fmt::format("; {} of them known from before", with_separators(result.known()));
   text += "\n" + wrap(sum, "", style.width);
+  constexpr std::size_t kMostNotes = 5;
+  for (std::size_t i = 0; i < std::min(result.notes.size(), kMostNotes); ++i)
+    text += wrap(result.notes[i], "note: ", style.width);
+  if (result.notes.size() > kMostNotes)
+    text += fmt::format("note: armilla run of a study says more ({} in all)\n", result.notes.size());
   if (result.of_other_builds > 0) {
     text +=
         wrap(fmt::format("the database has {} of other builds of Armilla as well, whose figures may differ: "
