@@ -1,5 +1,6 @@
 #include "read/described/described_model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,6 +107,20 @@ TEST(DescribedModel, WindowsAreOfEachSoManiethLayer) {
   EXPECT_EQ(keys(1), 4097 / 2);
   EXPECT_EQ(keys(34), keys(0));
   EXPECT_EQ(keys(35), keys(1));
+}
+
+TEST(DescribedModel, WindowsOfSomeLayersNeedAWindow) {
+  const auto error = [](const std::string& more) {
+    return error_of([&] {
+      read_described_yaml("hidden: 64\nheads: 4\nvocabulary: 128\nsequence: 64\nwindow_every: 2\n" + more,
+                          "m", {});
+    });
+  };
+  EXPECT_EQ(error("family: gpt\nlayers: 2\n"),
+            "m:5:15: window_every: there is no window that some layers have\n  hint: give window");
+  EXPECT_EQ(error("family: hybrid\npattern: '*'\nwindow: 8\n"),
+            "m:5:15: window_every: every attention layer of a hybrid has the window\n"
+            "  hint: leave window_every away");
 }
 
 // Clamps before the activation, biases behind the second product, both of the experts' tokens.

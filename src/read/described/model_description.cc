@@ -188,6 +188,11 @@ void complete_description(ModelDescription& d) {
   complete_experts(d);
   if (d.family == Family::vit) return complete_vision(d);
   if (d.max_positions == 0) d.max_positions = d.sequence;
+  if (d.window_every > 1 && (d.window == 0 || d.family == Family::hybrid))
+    throw Error(d.place("window_every"),
+                d.window == 0 ? "there is no window that some layers have"
+                              : "every attention layer of a hybrid has the window",
+                d.window == 0 ? "give window" : "leave window_every away");
   if (d.positions == Positions::learned && d.sequence > d.max_positions)
     throw Error(
         d.place("sequence"),

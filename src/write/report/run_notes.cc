@@ -24,9 +24,8 @@ std::string accuracy_note(const LikeMeasured& like) {
   std::string text =
       like.rows == 1
           ? fmt::format(
-                "how far off: the only measured step of {} is predicted {} off (docs/accuracy.md), which "
-                "says "
-                "little about others",
+                "how far off: the only measured step of {} is predicted {} off (docs/accuracy.md); of "
+                "others that says little",
                 like.set, signed_percent(like.bias))
           : fmt::format(
                 "how far off: predictions of {} of {} are {} off on average, bias {}, 90 % of them "
