@@ -40,6 +40,7 @@ void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
   const auto known = std::ranges::find(port.senders, arrival.sender, &Sender::name);
   Sender& sender =
       known != port.senders.end() ? *known : port.senders.emplace_back(Sender{arrival.sender, {}});
+  port.link->senders = std::max(port.link->senders, static_cast<std::int32_t>(port.senders.size()));
   sender.waiting.push_back({arrival.flight, sender.waiting.empty() ? now : kEndOfTime,
                             static_cast<WideProduct>(arrival.service.value) * kParts});
   wait(number);
@@ -81,6 +82,7 @@ void FairPorts::begin_sharing(Port& port) {
 void FairPorts::advance(Port& port) {
   const Time now = queue_.now();
   const auto senders = static_cast<std::int64_t>(port.senders.size());
+  port.link->shared_time = later(port.link->shared_time, now - port.since);
   const WideProduct served = static_cast<WideProduct>((now - port.since).value) * kParts / senders;
   port.since = now;
   for (Sender& sender : port.senders) {

@@ -76,10 +76,11 @@ Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& l
 Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) const {
   std::uint32_t reducing = 0;
   for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
-    if (machine_.dimensions[d].in_switch || algorithms_.at(call.kind)[d].usual.in_switch())
-      reducing |= std::uint32_t{1} << d;
+    // Nothing says that the machine's switches do what was asked of them.
+    if (!machine_.dimensions[d].in_switch && algorithms_.at(call.kind)[d].usual.in_switch()) return Time(0);
+    if (machine_.dimensions[d].in_switch) reducing |= std::uint32_t{1} << d;
   }
-  return least_time_on_links(call, layout, machine_, reducing, has_no_wish(options_));
+  return least_time_on_links(call, layout, machine_, reducing);
 }
 
 Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
