@@ -163,6 +163,16 @@ TEST(FairPorts, OrderWithinAMomentDoesNotMatter) {
   EXPECT_EQ(FairBench(star_of(4)).run({other, message, gradient}), (Times{found[2], found[1], found[0]}));
 }
 
+// Of more gaps than are remembered the oldest are taken for filled, not for free.
+TEST(FairPorts, WhatIsForgottenIsNotGivenTwice) {
+  Intake intake;
+  constexpr std::int64_t kMessages = 3000;
+  for (std::int64_t i = 0; i < kMessages; ++i)
+    intake.book(1, nanoseconds(10 * i), nanoseconds(10 * i), nanoseconds(5));
+  const Intake::Served served = intake.book(2, Time(0), Time(0), nanoseconds(5 * kMessages));
+  EXPECT_GE(served.end, nanoseconds(10 * kMessages));
+}
+
 // Links carry what they carry, whoever shares them: bytes, and time over time.
 TEST(FairPorts, NothingIsCarriedFasterThanItsLinksAllow) {
   std::mt19937 random(13);
