@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <span>
 #include <vector>
 
+#include "collective/cables.h"
 #include "network/topology.h"
 
 namespace armilla {
@@ -24,25 +24,6 @@ Axis axis_of(const Dimension& dimension, std::int64_t size) {
   if (links_every_pair(dimension)) axis.bandwidth *= axis.size - 1;
   if (axis.is_ring && dimension.size > 2) axis.bandwidth *= 2;
   return axis;
-}
-
-// What leads to a member of a group over its cables to others of it, and PCIe where it has none to some of
-// them, on the average.
-double over_cables(const Dimension& dimension, std::span<const std::int32_t> members, Bandwidth host) {
-  double sum = 0;
-  for (const std::int32_t member : members) {
-    double around = 0;
-    for (const std::int32_t other : members) {
-      if (other == member) continue;
-      const double rate = pair_bandwidth(dimension, member, other, host).value;
-      const bool joined = std::ranges::any_of(dimension.cables, [&](const MemberCable& cable) {
-        return (cable.a == member && cable.b == other) || (cable.b == member && cable.a == other);
-      });
-      (joined ? sum : around) = joined ? sum + rate : rate;
-    }
-    sum += around;
-  }
-  return sum / static_cast<double>(members.size());
 }
 
 // What a block of `inside` of all `ranks` sends or receives at least, in bytes.
@@ -157,7 +138,7 @@ double seconds_of_no_grid(const CollectiveCall& call, const GroupLayout& layout,
 }  // namespace
 
 Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, const Machine& machine,
-                         std::uint32_t reducing) {
+                         std::uint32_t reducing, bool by_rings) {
   if (call.routing.experts > 0 || layout.ranks.size() < 2) return Time(0);
   if (!layout.is_grid() && machine.graph.empty())
     return from_seconds(seconds_of_no_grid(call, layout, machine, reducing));
@@ -168,9 +149,15 @@ Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, 
     const std::int64_t size = layout.is_grid() ? sizes[d] : machine.dimensions[d].size;
     if (size <= 1) continue;
     axes.push_back(axis_of(machine.dimensions[d], size));
-    if (!machine.dimensions[d].cables.empty() && layout.is_grid())
-      axes.back().bandwidth =
-          over_cables(machine.dimensions[d], layout.coordinates[d], machine.device.host_bandwidth);
+    if (by_rings && !machine.dimensions[d].cables.empty() && layout.is_grid()) {
+      axes.back().bandwidth = attained_on_cables(machine.dimensions[d], layout.coordinates[d], call.kind,
+                                                 machine.device.host_bandwidth)
+                                  .value;
+      // Whatever rings cannot do goes along a chain, too, at a cable's speed: an all-gather both ways.
+      const bool passes_on = call.kind != CollectiveKind::all_to_all;
+      if (passes_on && find_rings(machine.dimensions[d].cables, layout.coordinates[d]).chain)
+        axes.back().bandwidth = std::max(axes.back().bandwidth, cable_bandwidth(machine.dimensions[d]).value);
+    }
     axes.back().reduces = (reducing >> d & 1) != 0;
   }
   double most = 0;

@@ -14,13 +14,14 @@
 //   barrier                      0
 //
 // Links, per rank and direction: a Ring two (of two ranks one), FullyConnected one to every other member,
-// Switch one, or a member's cables to others of the group, on the average, with PCIe where it has none to
-// some of them. In a group that is no grid blocks are the members that agree in the outer dimensions, of
-// several sizes: messages that cross dimensions in ascending order come in over the members' links, and leave
-// over the links of the places that members of other blocks have. A block of s sends or receives s (1 - s/n)
-// C in an all-to-all, (1 - s/n) C in an all-gather or a reduce-scatter, and C in an all-reduce, a broadcast
-// or a reduction, whose root's it may not be; all m blocks together receive 2 (m - 1) C in an all-reduce, (m
-// - 1) C in a reduce-scatter. Over an explicit graph: of single ranks, with the links of all dimensions.
+// Switch one, or what rings over a group's cables attain (collective/cables.h), where there are none at least
+// a cable of a chain, or all cables of a member, for algorithms that take no rings. In a group that is no
+// grid blocks are the members that agree in the outer dimensions, of several sizes: messages that cross
+// dimensions in ascending order come in over the members' links, and leave over the links of the places that
+// members of other blocks have. A block of s sends or receives s (1 - s/n) C in an all-to-all, (1 - s/n) C in
+// an all-gather or a reduce-scatter, and C in an all-reduce, a broadcast or a reduction, whose root's it may
+// not be; all m blocks together receive 2 (m - 1) C in an all-reduce, (m - 1) C in a reduce-scatter. Over an
+// explicit graph: of single ranks, with the links of all dimensions.
 // Of calls whose bytes depend on a routing of tokens nothing is known: 0.
 #pragma once
 
@@ -36,6 +37,6 @@ namespace armilla {
 // `reducing`: the dimensions, by bit, whose switches reduce. O(2^d d) for d dimensions in which the group's
 // ranks differ.
 Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, const Machine& machine,
-                         std::uint32_t reducing);
+                         std::uint32_t reducing, bool by_rings = true);
 
 }  // namespace armilla

@@ -80,7 +80,7 @@ Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout
     if (!machine_.dimensions[d].in_switch && algorithms_.at(call.kind)[d].usual.in_switch()) return Time(0);
     if (machine_.dimensions[d].in_switch) reducing |= std::uint32_t{1} << d;
   }
-  return least_time_on_links(call, layout, machine_, reducing);
+  return least_time_on_links(call, layout, machine_, reducing, has_no_wish(options_));
 }
 
 Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
