@@ -94,6 +94,10 @@ struct LinkUse {
   Bytes bytes;
   Time busy;
   Bandwidth bandwidth;
+  // While several senders (Message::sender) shared it, and how many did at once; of networks that share links
+  // among senders.
+  Time shared{};
+  std::int32_t senders = 0;
 };
 
 struct Result {

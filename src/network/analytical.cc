@@ -109,7 +109,8 @@ class Analytical final : public EventHandler,
         ports_(queue_, *this) {
     queue_.add_observer(*this);
     for (std::uint32_t d = 0; d < topology_.dimensions() && is_fair; ++d)
-      has_ports_.push_back((setup.shared_dimensions >> d & 1) != 0 && !passes_others(topology_.dimension(d)));
+      has_ports_.push_back(d < 32 && (setup.shared_dimensions >> d & 1) != 0 &&
+                           !passes_others(topology_.dimension(d)));
     has_ports_.resize(topology_.dimensions());
   }
 

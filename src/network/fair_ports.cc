@@ -40,6 +40,7 @@ void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
   const auto known = std::ranges::find(port.senders, arrival.sender, &Sender::name);
   Sender& sender =
       known != port.senders.end() ? *known : port.senders.emplace_back(Sender{arrival.sender, {}});
+  port.link->senders = std::max(port.link->senders, static_cast<std::int32_t>(port.senders.size()));
   sender.waiting.push_back({arrival.flight, sender.waiting.empty() ? now : kEndOfTime,
                             static_cast<WideProduct>(arrival.service.value) * kParts});
   wait(number);
@@ -81,6 +82,7 @@ void FairPorts::begin_sharing(Port& port) {
 void FairPorts::advance(Port& port) {
   const Time now = queue_.now();
   const auto senders = static_cast<std::int64_t>(port.senders.size());
+  port.link->shared_time = later(port.link->shared_time, now - port.since);
   const WideProduct served = static_cast<WideProduct>((now - port.since).value) * kParts / senders;
   port.since = now;
   for (Sender& sender : port.senders) {
@@ -127,7 +129,7 @@ void FairPorts::wait(std::uint32_t number) {
 Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time service) {
   auto own = std::ranges::find(free_, sender, &std::pair<std::uint16_t, Time>::first);
   if (own == free_.end()) own = free_.insert(free_.end(), {sender, Time(0)});
-  const Time begin = std::max(head, own->second);
+  const Time begin = std::max({head, own->second, taken_until_});
   if (busy_.empty() || busy_.back().end <= begin) {
     const Time end = own->second = std::max(later(begin, service), tail);
     if (service == Time(0)) return {begin, end};
@@ -135,7 +137,7 @@ Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time ser
       busy_.back().end = end;
     } else {
       busy_.push_back({end - service, end});
-      if (busy_.size() > kMostIntervals) busy_.pop_front();
+      forget_first();
     }
     return {begin, end};
   }
@@ -174,13 +176,20 @@ void Intake::occupy(Time begin, Time end, Time service) {
     left -= taken;
   }
   busy_.insert(busy_.erase(first, behind), solid);
-  if (busy_.size() > kMostIntervals) busy_.pop_front();
+  forget_first();
+}
+
+void Intake::forget_first() {
+  if (busy_.size() <= kMostIntervals) return;
+  taken_until_ = busy_.front().end;
+  busy_.pop_front();
 }
 
 void Intake::add_state(StateDigest& state, std::uint64_t number, Time floor, Time now) const {
   for (const auto& [sender, free] : free_) {
     if (free > floor) state.add('i', number, sender, (free - now).value);
   }
+  if (taken_until_ > floor) state.add('t', number, (taken_until_ - now).value);
   for (auto interval = busy_.rbegin(); interval != busy_.rend() && interval->end > floor; ++interval)
     state.add('b', number, (std::max(interval->begin, floor) - now).value, (interval->end - now).value);
 }

@@ -127,7 +127,7 @@ class FairPorts final : public EventHandler {
 // came slowly, or long ago, has been served in what others have left since its first byte was there. Who is
 // looked at first does not wait, so that order decides who waits, not how much is carried.
 // Cost: O(1) for one sender, else O(intervals since the message's first byte), of which the latest
-// 1024 are kept.
+// 1024 are kept: before them all time counts as taken, so that no more is carried than there is time for.
 class Intake {
  public:
   struct Served {
@@ -142,10 +142,12 @@ class Intake {
     Time begin, end;
   };
   void occupy(Time begin, Time end, Time service);
+  void forget_first();
 
   static constexpr std::size_t kMostIntervals = 1024;
   std::vector<std::pair<std::uint16_t, Time>> free_;  // per sender, when it has been served
   std::deque<Interval> busy_;                         // ascending, with gaps between them
+  Time taken_until_;                                  // what lies before is not known any more
 };
 
 }  // namespace armilla

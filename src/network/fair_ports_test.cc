@@ -42,6 +42,7 @@ class FairBench : public MessageLabels, public EventHandler {
     EXPECT_TRUE(queue_.run());
     return arrivals_;
   }
+  std::vector<LinkUse> links() const { return network_->links(); }
   void handle(std::uint64_t argument) override {
     const std::size_t i = argument / 2;
     if (argument % 2 == 1) {
@@ -73,6 +74,19 @@ TEST(FairPorts, AMessageOfAPipelineDoesNotWaitForGradients) {
   EXPECT_EQ(FairBench(star_of(4)).run(sent), (Times{nanoseconds(11'200), nanoseconds(3200)}));
   EXPECT_EQ(FairBench(star_of(4), "analytical:sharing=first-come").run(sent),
             (Times{nanoseconds(10'200), nanoseconds(11'200)}));
+}
+
+TEST(FairPorts, LinksSayForHowLongTheyWereShared) {
+  for (const char* const network : {"analytical", "flow"}) {
+    FairBench bench(star_of(4), network);
+    bench.run({{0, 1, Bytes(10'000), 1, Time(0)}, {0, 2, Bytes(1000), 0, nanoseconds(1000)}});
+    const std::vector<LinkUse> links = bench.links();
+    ASSERT_EQ(links.size(), 3U);
+    EXPECT_EQ(links[0].bytes, Bytes(11'000)) << network;
+    EXPECT_EQ(links[0].shared, nanoseconds(2000)) << network;
+    EXPECT_EQ(links[0].senders, 2) << network;
+    EXPECT_EQ(links[1].shared, Time(0)) << network;
+  }
 }
 
 TEST(FairPorts, MessagesOfOneSenderWaitForEachOther) {
@@ -161,6 +175,16 @@ TEST(FairPorts, OrderWithinAMomentDoesNotMatter) {
   const Times found = FairBench(star_of(4)).run({gradient, message, other});
   EXPECT_EQ(found, (Times{nanoseconds(6700), nanoseconds(3700), nanoseconds(5700)}));
   EXPECT_EQ(FairBench(star_of(4)).run({other, message, gradient}), (Times{found[2], found[1], found[0]}));
+}
+
+// Of more gaps than are remembered the oldest are taken for filled, not for free.
+TEST(FairPorts, WhatIsForgottenIsNotGivenTwice) {
+  Intake intake;
+  constexpr std::int64_t kMessages = 3000;
+  for (std::int64_t i = 0; i < kMessages; ++i)
+    intake.book(1, nanoseconds(10 * i), nanoseconds(10 * i), nanoseconds(5));
+  const Intake::Served served = intake.book(2, Time(0), Time(0), nanoseconds(5 * kMessages));
+  EXPECT_GE(served.end, nanoseconds(10 * kMessages));
 }
 
 // Links carry what they carry, whoever shares them: bytes, and time over time.

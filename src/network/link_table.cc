@@ -83,7 +83,7 @@ std::vector<NetworkSums::Carried> LinkTable::sums() const {
   std::vector<NetworkSums::Carried> sums;
   for (const auto& [dimension, owner] : opened_) {
     for (const Link& link : blocks_[dimension][static_cast<std::size_t>(owner)])
-      sums.push_back({link.busy, link.bytes});
+      sums.push_back({link.busy, link.bytes, link.shared_time, link.senders});
   }
   return sums;
 }
@@ -98,6 +98,8 @@ void LinkTable::repeat(const NetworkSums& from, const NetworkSums& until, std::i
       link.busy = later(link.busy, saturating_multiply(until.links[at].busy - before.busy, times));
       link.bytes =
           saturating_add(link.bytes, saturating_multiply(until.links[at].bytes - before.bytes, times));
+      link.shared_time =
+          later(link.shared_time, saturating_multiply(until.links[at].shared - before.shared, times));
     }
   }
 }
@@ -112,8 +114,8 @@ std::vector<LinkUse> LinkTable::used() const {
         const Link& link = blocks_[d][owner][number];
         if (link.bytes == Bytes(0)) continue;
         const LinkId id{d, static_cast<std::int32_t>(owner), static_cast<std::int32_t>(number)};
-        uses.push_back(
-            {topology_.link_name(id), d, copies[owner], link.bytes, link.busy, whole_bandwidth(id)});
+        uses.push_back({topology_.link_name(id), d, copies[owner], link.bytes, link.busy, whole_bandwidth(id),
+                        link.shared_time, link.senders});
       }
     }
   }

@@ -19,7 +19,9 @@ struct Link {
   Time free;  // when it has served everything that came so far
   Time busy;
   Bytes bytes;
-  std::uint32_t round = 0;  // the last in which a message reached it, and how many did
+  Time shared_time;          // LinkUse::shared
+  std::int32_t senders = 0;  // LinkUse::senders
+  std::uint32_t round = 0;   // the last in which a message reached it, and how many did
   std::uint32_t meeting = 0;
   std::uint32_t shared = 0;  // its number, from 1, among those of its kind that several senders share
 };

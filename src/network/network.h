@@ -75,6 +75,8 @@ struct NetworkSums {
   struct Carried {
     Time busy;
     Bytes bytes;
+    Time shared{};             // LinkUse::shared
+    std::int32_t senders = 0;  // LinkUse::senders; no sum
   };
   std::vector<Carried> links;  // in an order of the network's own, such as that of their first use
   std::int64_t messages = 0;

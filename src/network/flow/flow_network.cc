@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -21,6 +22,53 @@ std::vector<double> capacities_of(const Ways& ways, double factor) {
   return capacities;
 }
 
+// Whose messages move over links, where several senders do.
+class SendersOnLinks {
+ public:
+  explicit SendersOnLinks(std::size_t links) : on_(links) {}
+
+  void enter(std::uint32_t link, std::uint16_t sender, Time now, NetworkSums::Carried& sum) {
+    OnLink& on = on_[link];
+    const auto known = std::ranges::find(on.senders, sender, &Sender::name);
+    if (known != on.senders.end()) {
+      ++known->messages;
+      return;
+    }
+    bring_up(on, now, sum);
+    on.senders.push_back({sender, 1});
+  }
+  void leave(std::uint32_t link, std::uint16_t sender, Time now, NetworkSums::Carried& sum) {
+    OnLink& on = on_[link];
+    const auto known = std::ranges::find(on.senders, sender, &Sender::name);
+    if (--known->messages > 0) return;
+    bring_up(on, now, sum);
+    on.senders.erase(known);
+  }
+  // So far, if they are sharing it.
+  Time sharing(std::uint32_t link, Time now) const {
+    return on_[link].senders.size() > 1 ? now - on_[link].since : Time(0);
+  }
+
+ private:
+  struct Sender {
+    std::uint16_t name = 0;
+    std::uint32_t messages = 0;
+  };
+  struct OnLink {
+    std::vector<Sender> senders;
+    Time since;  // as many
+  };
+  // Those that come and go at one moment do not share, in whatever order.
+  static void bring_up(OnLink& on, Time now, NetworkSums::Carried& sum) {
+    if (on.senders.size() > 1 && now > on.since) {
+      sum.shared = later(sum.shared, now - on.since);
+      sum.senders = std::max(sum.senders, static_cast<std::int32_t>(on.senders.size()));
+    }
+    on.since = now;
+  }
+  std::vector<OnLink> on_;
+};
+
 // Messages of one sender from one device to another keep their order; those of several share links.
 // Rates change only between rounds, once for all that began or ended in one.
 class FlowNetwork final : public Network, public EventHandler, public RoundObserver {
@@ -37,6 +85,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
         classes_(setup.link_classes),
         target_(queue_.add_handler(*this)) {
     queue_.add_observer(*this);
+    if (setup.shared_dimensions != 0) senders_.emplace(carried_.size());
     if (!folds()) return;
     rank_sizes_.resize(setup.stands_for.size());
     for (const std::int32_t rank : setup.stands_for) ++rank_sizes_[static_cast<std::size_t>(rank)];
@@ -162,7 +211,12 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     });
     return true;
   }
-  NetworkSums sums() const override { return {carried_, messages_}; }
+  NetworkSums sums() const override {
+    NetworkSums sums{carried_, messages_};
+    for (std::uint32_t link = 0; senders_ && link < carried_.size(); ++link)
+      sums.links[link].shared = later(carried_[link].shared, senders_->sharing(link, queue_.now()));
+    return sums;
+  }
   void repeat(const NetworkSums& from, const NetworkSums& until, std::int64_t times) override {
     messages_ += (until.messages - from.messages) * times;
     for (std::size_t link = 0; link < carried_.size(); ++link) {
@@ -170,6 +224,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       const NetworkSums::Carried &before = from.links[link], &after = until.links[link];
       sum.busy = later(sum.busy, saturating_multiply(after.busy - before.busy, times));
       sum.bytes = saturating_add(sum.bytes, saturating_multiply(after.bytes - before.bytes, times));
+      sum.shared = later(sum.shared, saturating_multiply(after.shared - before.shared, times));
     }
   }
 
@@ -234,6 +289,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     }
     flight.event = flight.done = kEndOfTime;
     rates_.add(number);
+    for (const MaxMin::Use& use : uses_of_senders(number))
+      senders_->enter(use.link, flight.message.sender, queue_.now(), carried_[use.link]);
     changed_ = true;
   }
 
@@ -242,6 +299,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     Connection& connection = connections_[flight.connection];
     if (flight.message.bytes > Bytes(0)) {
       rates_.remove(number);
+      for (const MaxMin::Use& use : uses_of_senders(number))
+        senders_->leave(use.link, flight.message.sender, queue_.now(), carried_[use.link]);
       changed_ = true;
     }
     connection.flowing = kNone;
@@ -250,6 +309,11 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       begin(next);
     }
     deliver(number);
+  }
+
+  // What is looked at of a message that begins or ends.
+  std::span<const MaxMin::Use> uses_of_senders(std::uint32_t number) const {
+    return senders_ ? rates_.uses(number) : std::span<const MaxMin::Use>();
   }
 
   // Of the way, or of all ways on the average, as each carries its share.
@@ -336,6 +400,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   std::vector<Connection> connections_;
   std::vector<Flight> flights_;  // by their number among the rates
   std::vector<NetworkSums::Carried> carried_;
+  std::optional<SendersOnLinks> senders_;  // where there are several
   const LinkClasses& classes_;
   std::vector<std::int64_t> rank_sizes_;  // of classes, per rank that stands for others
   std::int64_t messages_ = 0;

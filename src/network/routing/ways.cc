@@ -342,7 +342,8 @@ std::vector<LinkUse> Ways::used(std::span<const NetworkSums::Carried> carried,
   for (std::uint32_t link = 0; link < carried.size(); ++link) {
     if (carried[link].bytes == Bytes(0)) continue;
     uses.push_back({link_name(link), links()[link].dimension, classes.sizes.empty() ? 1 : classes.sizes[link],
-                    carried[link].bytes, carried[link].busy, links()[link].figures.bandwidth});
+                    carried[link].bytes, carried[link].busy, links()[link].figures.bandwidth,
+                    carried[link].shared, carried[link].senders});
   }
   std::stable_sort(uses.begin(), uses.end(),
                    [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });

@@ -33,7 +33,9 @@ CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLi
                          const NetworkPromises& promises) {
   constexpr double kNear = 0.8, kMost = 0.5;
   const double took = in_seconds(time);
-  if (in_seconds(record.link_limit) >= kNear * took) return CollectiveLimit::bandwidth;
+  // Where nothing is known of other algorithms, the links that this one uses.
+  const Time least = record.link_limit > Time(0) ? record.link_limit : record.busiest_link;
+  if (in_seconds(least) >= kNear * took) return CollectiveLimit::bandwidth;
   // Of a schedule and a protocol.
   if (in_seconds(record.busiest_link + lone.held) >= kNear * took) return CollectiveLimit::algorithm;
   const bool held_up = lone.about > Time(0) && in_seconds(lone.about) < kNear * took;
@@ -86,10 +88,10 @@ void note_switches(Result& result, const Graph& graph, const Study& study) {
       add_reduced(reduced, call, planner.plan(call, layout, 0), study.machine, promises);
   }
   for (const auto& [kind, by] : reduced) {
-    result.notes.push_back(
-        fmt::format("switches do not reduce on the network {}: {} takes another algorithm, which may be "
-                    "slower, where the analytical network has {}",
-                    study.network.name, kind, fmt::join(by, ", ")));
+    result.notes.push_back(fmt::format(
+        "the network {} does without {}: {} takes another algorithm than on the analytical network, "
+        "which may be slower",
+        study.network.name, fmt::join(by, ", "), kind));
   }
 }
 
@@ -205,6 +207,31 @@ void add_warnings(Result& result, const Graph& graph) {
   }
 }
 
+// Where messages of one sender took longer for those of others: of each dimension the link that was shared
+// longest.
+void note_shared_links(Result& result) {
+  constexpr double kWorthSaying = 1e-3;  // of the iteration
+  std::vector<std::string> shared;
+  for (std::size_t d = 0; d < result.dimensions.size(); ++d) {
+    const LinkUse* longest = nullptr;
+    std::int32_t most = 0;
+    for (const LinkUse& link : result.links) {
+      if (link.dimension != d || link.shared == Time(0)) continue;
+      most = std::max(most, link.senders);
+      if (longest == nullptr || link.shared > longest->shared) longest = &link;
+    }
+    if (longest == nullptr) continue;
+    const double share = in_seconds(longest->shared) / in_seconds(result.iteration);
+    if (share < kWorthSaying) continue;
+    shared.push_back(fmt::format("{} by up to {} at once, for {:.1f} % of the iteration at most ({})",
+                                 result.dimensions[d], most, 100 * share, longest->name));
+  }
+  if (shared.empty()) return;
+  result.notes.push_back(
+      fmt::format("links were shared by collectives of different groups, or by pipelines with them: {}",
+                  fmt::join(shared, "; ")));
+}
+
 void check_ranks(std::int64_t devices, const Graph& graph) {
   if (devices != graph.ranks)
     throw Error("simulation", fmt::format("{} ranks on a machine of {} devices", graph.ranks, devices));
@@ -260,6 +287,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   warn_of_cables(result, study);
   note_unseen_links(result, machine, study.network);
   note_switches(result, graph, study);
+  note_shared_links(result);
   constexpr std::int64_t kWorthSaying = 64;  // ranks
   if (!classes.why_whole.empty() && graph.ranks >= kWorthSaying) {
     result.notes.push_back(fmt::format("{} of {} ranks were simulated one by one: {}", classes.simulated(),

@@ -26,12 +26,15 @@ Intervals intervals_of(const RankClass& ranks) {
   return all;
 }
 
-// How many links of a dimension carried so much for so long.
-using Links = std::map<std::tuple<std::uint32_t, std::int64_t, std::int64_t, double>, std::int64_t>;
+// How many links of a dimension carried so much for so long, and were shared for so long by so many.
+using Links =
+    std::map<std::tuple<std::uint32_t, std::int64_t, std::int64_t, double, std::int64_t, std::int32_t>,
+             std::int64_t>;
 Links links_of(const Result& result) {
   Links links;
   for (const LinkUse& link : result.links)
-    links[{link.dimension, link.bytes.value, link.busy.value, link.bandwidth.value}] += link.links;
+    links[{link.dimension, link.bytes.value, link.busy.value, link.bandwidth.value, link.shared.value,
+           link.senders}] += link.links;
   return links;
 }
 

@@ -49,23 +49,46 @@ void require(const Algorithm& algorithm, CollectiveKind kind, const std::string&
 // Likewise unless there is a switch for an algorithm that needs one.
 void require_switch(const Algorithm& algorithm, bool has_switch, bool legs, const std::string& where) {
   if (!algorithm.in_switch() || (has_switch && legs)) return;
-  throw Error(
-      where,
-      legs ? fmt::format("algorithm '{}' runs in the switch of a Switch, and there is none", algorithm.name())
-           : fmt::format("algorithm '{}' runs in switches, and the network has none that reduce",
-                         algorithm.name()),
-      legs ? "name another algorithm for dimensions of other kinds and for flat collectives"
-           : "choose an analytical network or flow, or another algorithm");
+  throw Error(where,
+              legs ? fmt::format("algorithm '{}' runs in {} of a Switch, and there is none", algorithm.name(),
+                                 algorithm.name() == kNvls ? "the one switch" : "the switch")
+                   : fmt::format("algorithm '{}' runs in switches, and the network has none that reduce",
+                                 algorithm.name()),
+              legs ? "name another algorithm for dimensions of other kinds and for flat collectives"
+                   : "choose an analytical network or flow, or another algorithm");
 }
 
-// Whether what joins the members of a dimension is one switch for each group of them, and no tree.
-bool is_one_switch(const Interconnect& graph, std::uint32_t dimension) {
+// Whether members of a dimension have a switch that the algorithm runs in. NVSwitches do not reduce together:
+// what joins the members is to be one switch for each group of them, and no tree.
+bool has_switch_for(std::string_view algorithm, const Machine& machine, std::uint32_t number) {
+  const Dimension& dimension = machine.dimensions[number];
+  if (dimension.kind != DimensionKind::switched || !dimension.cables.empty()) return false;
   const auto is_device = [&](std::uint32_t node) {
-    return graph.nodes[node].kind == NetworkNodeKind::device;
+    return machine.graph.nodes[node].kind == NetworkNodeKind::device;
   };
-  return std::ranges::none_of(graph.cables, [&](const Cable& cable) {
-    return cable.dimension == dimension && !is_device(cable.a) && !is_device(cable.b);
-  });
+  return algorithm != kNvls || std::ranges::none_of(machine.graph.cables, [&](const Cable& cable) {
+           return cable.dimension == number && !is_device(cable.a) && !is_device(cable.b);
+         });
+}
+
+// Of what a machine says its switches do, whatever the network.
+void check_switches(const Machine& machine) {
+  for (std::uint32_t d = 0; d < machine.dimensions.size(); ++d) {
+    const Dimension& dimension = machine.dimensions[d];
+    if (!dimension.in_switch) continue;
+    const std::string& name = dimension.in_switch->name;
+    std::vector<std::string_view> known;
+    for (const AlgorithmInfo& info : collective_algorithms()) {
+      if (info.in_switch) known.push_back(info.name);
+    }
+    const std::string where = fmt::format("{}: dimension {}: in_switch", machine.name, dimension.name);
+    if (std::ranges::find(known, name) == known.end())
+      throw Error(where, fmt::format("'{:.60}' is no algorithm that runs in switches", name),
+                  fmt::format("known: {}", fmt::join(known, ", ")));
+    if (!has_switch_for(name, machine, d))
+      throw Error(where, fmt::format("algorithm '{}' runs in one switch, and links join several", name),
+                  "sharp adds up over several switches");
+  }
 }
 
 }  // namespace
@@ -79,6 +102,7 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
     : machine_(machine), measured_(options.measured) {
   const bool grows_trees = network.grows_trees;
   const bool reduces = network.reduces_in_switches();
+  check_switches(machine);
   const std::size_t dimensions = machine.dimensions.size();
   for (const CollectiveKind kind : kCollectiveKinds) {
     const auto own = options.algorithms_by_kind.find(kind);
@@ -95,12 +119,12 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
     std::vector<Choice>& chosen = choices_[kind];
     // A general wish cannot suit every kind and dimension; where it does not apply, it is replaced,
     // and said to be.
-    const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural,
-                            bool has_switch) {
+    const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural) {
       Algorithm wished(text, where);
-      // Its shares of a sum go up again, and a tree's links would not tell them from what is added up.
-      if (wished.name() == kNvls && grows_trees)
-        has_switch = has_switch && number != kAllDimensions && is_one_switch(machine.graph, number);
+      // Over all dimensions, trees.
+      const bool has_switch = number == kAllDimensions
+                                  ? grows_trees && !machine.graph.empty() && wished.name() != kNvls
+                                  : has_switch_for(wished.name(), machine, number);
       if (!specific && (!wished.performs(kind) || (wished.in_switch() && !(has_switch && reduces)))) {
         replaced_[{kind, number}] = wished.name();
         wished = Algorithm(natural, where);
@@ -117,8 +141,7 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
         chosen.back().others.push_back(std::move(other));
         are_several_ = true;
       };
-      const bool has_switch = dimension.kind == DimensionKind::switched;
-      choose(wish.empty() ? std::string(natural) : wish[wish.size() == 1 ? 0 : d], d, natural, has_switch);
+      choose(wish.empty() ? std::string(natural) : wish[wish.size() == 1 ? 0 : d], d, natural);
       if (!wish.empty()) continue;
       const bool halves = natural == kForPowersOfTwo;
       if ((natural == "ring" && dimension.cables.empty()) || (halves && has_root(kind))) {
@@ -139,15 +162,13 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
         add(Algorithm("scatter-gather", where));
       if (!reduces_in(dimension, network)) continue;
       Algorithm in_switch(dimension.in_switch->name, machine.name);
-      require_switch(in_switch, has_switch && in_switch.in_switch(), reduces, machine.name);
       if (!in_switch.performs(kind)) continue;
       climb_ = climb_ || grows_trees;
       add(std::move(in_switch));
     }
     // Each member sends to every other, as NCCL does; rings would pass on what is for others.
     const std::string_view flat = kind == CollectiveKind::all_to_all ? "direct" : "ring";
-    choose(wish.empty() ? std::string(flat) : wish.front(), kAllDimensions, flat,
-           grows_trees && !machine.graph.empty());
+    choose(wish.empty() ? std::string(flat) : wish.front(), kAllDimensions, flat);
   }
 }
 
@@ -191,11 +212,14 @@ std::optional<std::string_view> AlgorithmChoices::replaced(CollectiveKind kind,
   return wished == replaced_.end() ? std::nullopt : std::optional(wished->second);
 }
 
-std::uint32_t AlgorithmChoices::reducing_dimensions(CollectiveKind kind) const {
+std::optional<std::uint32_t> AlgorithmChoices::reducing_dimensions(CollectiveKind kind) const {
   std::uint32_t reducing = 0;
   for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
-    if (machine_.dimensions[d].in_switch || choices_.at(kind)[d].usual.in_switch())
+    if (machine_.dimensions[d].in_switch) {
       reducing |= std::uint32_t{1} << d;
+    } else if (choices_.at(kind)[d].usual.in_switch()) {
+      return std::nullopt;
+    }
   }
   return reducing;
 }

@@ -115,7 +115,7 @@ const std::set<std::string>& CollectivePlanner::substitutions() const {
   return maker_->substitutions();
 }
 
-std::uint32_t CollectivePlanner::reducing_dimensions(CollectiveKind kind) const {
+std::optional<std::uint32_t> CollectivePlanner::reducing_dimensions(CollectiveKind kind) const {
   return choices_->reducing_dimensions(kind);
 }
 

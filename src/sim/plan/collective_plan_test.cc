@@ -629,12 +629,55 @@ TEST_F(InSwitch, IsMissedOnNetworksWhoseSwitchesDoNotReduce) {
     return simulate(graph_of(machine, call_of(CollectiveKind::all_reduce, bytes)), study, NothingTakesTime())
         .notes;
   };
-  EXPECT_EQ(notes("flow", kGibibyte),
-            std::vector<std::string>{
-                "switches do not reduce on the network flow: all-reduce takes another algorithm, which may "
-                "be slower, where the analytical network has nvls on nvswitch"});
+  EXPECT_EQ(
+      notes("flow", kGibibyte),
+      std::vector<std::string>{
+          "the network flow does without nvls on nvswitch: all-reduce takes another algorithm than on the "
+          "analytical network, which may be slower"});
   EXPECT_TRUE(notes("flow", 1000).empty());
   EXPECT_TRUE(notes("analytical", kGibibyte).empty());
+}
+
+// What a machine says of its switches, whatever the network and the options.
+TEST_F(InSwitch, IsAnAlgorithmOfSwitches) {
+  CollectiveOptions options;
+  const auto refusal = [&](const char* name) {
+    machine.dimensions[0].in_switch->name = name;
+    return error_of([&] { CollectivePlanner(machine, options, {}); });
+  };
+  EXPECT_EQ(refusal("ring"),
+            "test: dimension nvswitch: in_switch: 'ring' is no algorithm that runs in switches\n"
+            "  hint: known: nvls, sharp, multicast");
+  EXPECT_EQ(refusal("nvls"), "no error");
+  // Two leaves and a spine.
+  machine.graph = links_of(machine);
+  machine.graph.nodes.push_back({NetworkNodeKind::switched, "leaf"});
+  const auto leaf = static_cast<std::uint32_t>(machine.graph.nodes.size() - 1);
+  machine.graph.cables.push_back({leaf - 1, leaf, {}, {}, 0});
+  EXPECT_EQ(
+      refusal("nvls"),
+      "test: dimension nvswitch: in_switch: algorithm 'nvls' runs in one switch, and links join several\n"
+      "  hint: sharp adds up over several switches");
+  EXPECT_EQ(refusal("sharp"), "no error");
+  machine.dimensions[0].in_switch.reset();
+  options.algorithms_by_kind[CollectiveKind::all_reduce] = {"nvls"};
+  EXPECT_EQ(error_of([&] { CollectivePlanner(machine, options); }).substr(0, 83),
+            "collectives.all-reduce: algorithm 'nvls' runs in the one switch of a Switch, and th");
+}
+
+// What the links allow, whatever is asked for; not known where the machine does not say that its switches do
+// what is asked of them.
+TEST_F(InSwitch, TheLimitOfLinksIsTheMachines) {
+  const CollectiveCall large = call_of(CollectiveKind::all_reduce, kGibibyte);
+  const Time limit = run(machine, large).collectives[0].link_limit;
+  EXPECT_GT(limit, Time(0));
+  for (const char* const algorithm : {"ring", "direct", "halving-doubling", "nvls", "sharp"})
+    EXPECT_EQ(run(machine, large, with(algorithm)).collectives[0].link_limit, limit) << algorithm;
+  machine.dimensions[0].in_switch.reset();
+  const Time without = run(machine, large).collectives[0].link_limit;
+  EXPECT_GT(without, limit);
+  EXPECT_EQ(run(machine, large, with("ring")).collectives[0].link_limit, without);
+  EXPECT_EQ(run(machine, large, with("sharp")).collectives[0].link_limit, Time(0));
 }
 
 TEST_F(InSwitch, NeedsASwitch) {
@@ -646,6 +689,11 @@ TEST_F(InSwitch, NeedsASwitch) {
             "collectives.all-reduce: algorithm 'sharp' runs in the switch of a Switch, and there is none\n"
             "  hint: name another algorithm for dimensions of other kinds and for flat collectives");
   machine.dimensions[0].kind = DimensionKind::switched;
+  machine.dimensions[0].size = 4;
+  machine.dimensions[0].cables = {{0, 1}, {1, 2}, {2, 3}, {3, 0}};
+  EXPECT_EQ(error_of([&] { CollectivePlanner(machine, options); }).substr(0, 81),
+            "collectives.all-reduce: algorithm 'sharp' runs in the switch of a Switch, and the");
+  machine.dimensions[0].cables.clear();
   EXPECT_EQ(
       error_of([&] { CollectivePlanner(machine, options, {}); }),
       "collectives.all-reduce: algorithm 'sharp' runs in switches, and the network has none that reduce\n"

@@ -42,8 +42,8 @@ MemberTraffic traffic_per_member(CollectivePlanner& planner, const CollectiveCal
 }
 
 Time LinkLoads::limit(const CollectiveCall& call, const GroupLayout& layout) const {
-  return least_time_on_links(call, layout, machine_, planner_.reducing_dimensions(call.kind),
-                             has_no_wish(options_));
+  const std::optional<std::uint32_t> reducing = planner_.reducing_dimensions(call.kind);
+  return reducing ? least_time_on_links(call, layout, machine_, *reducing, has_no_wish(options_)) : Time(0);
 }
 
 Time LinkLoads::busiest(const CollectiveCall& call, const GroupLayout& layout) {

@@ -20,7 +20,7 @@ inline std::uint16_t sender_of_family(std::uint32_t family) {
 }
 
 // Bit d: several senders use the machine's dimension d, whether at one time or not. Dimensions beyond the
-// 32nd are not looked at. O(issued items + simulated ranks x families).
+// 32nd, which no machine of a file has, are not looked at. O(issued items + simulated ranks x families).
 std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
                                 const RankClasses& classes, CollectivePlanner& planner);
 

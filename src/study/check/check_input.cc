@@ -17,6 +17,7 @@
 #include "read/study.h"
 #include "read/trace.h"
 #include "read/traffic.h"
+#include "sim/collective_plan.h"
 #include "study/astra/check_astra.h"
 #include "study/astra/trace_input.h"
 #include "study/check/check_study.h"
@@ -34,6 +35,8 @@ std::string text_of(const std::string& path) {
 
 std::string describe(const Machine& machine, const std::vector<std::string>& notes = {}) {
   validate_machine(machine);
+  const CollectiveOptions usual;
+  CollectivePlanner(machine, usual);  // its constructor holds the checks of switches
   std::string text = fmt::format("machine '{}' of {} devices", machine.name, rank_count(machine));
   for (const std::string& note : notes) text += "\n  note: " + note;
   return text;
