@@ -48,7 +48,9 @@ class Patience final : public Progress {
 };
 
 // As `armilla run`, but for what only a report of the run would need.
-Run simulate_study(const Config& config, Progress& progress, SimulationOptions options = {}) {
+Run simulate_study(const Config& config, Progress& progress, bool only_foresee = false) {
+  SimulationOptions options;
+  options.only_foresee = only_foresee;
   options.intervals = options.every_interval = false;
   options.progress = &progress;
   return config.has("jobs") ? run_jobs(read_jobs(config), options)
@@ -68,10 +70,8 @@ std::string network_that_plays_bytes(const Config& config) {
 
 // Nothing where it is refused.
 std::optional<double> foreseen_seconds(const Config& config) {
-  SimulationOptions options;
-  options.only_foresee = true;
   try {
-    static_cast<void>(simulate_study(config, no_progress(), options));
+    static_cast<void>(simulate_study(config, no_progress(), true));
   } catch (const RunForeseen& foreseen) {
     return foreseen.seconds;
   } catch (const Error&) {
