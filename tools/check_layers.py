@@ -72,6 +72,8 @@ INSTALLED_BESIDE = {
     "lower/merge_jobs.h", "lower/pipeline_schedule.h", "lower/shard_share.h", "lower/sharded_model.h",
     # Which kind a file is of, of ModelFormat.
     "read/file_format.h",
+    # How long searches and sweeps may take at most.
+    "study/patience.h",
     # How wide and colourful a text is.
     "write/text_table.h",
 }

@@ -75,15 +75,19 @@ TEST(AlgorithmChoices, CombineEachDimensionsWithEachOthers) {
 }
 
 TEST(AlgorithmChoices, KnowWhoseSwitchesReduce) {
-  Machine machine = three_kinds();
+  const Machine machine = three_kinds();
   const AlgorithmChoices choices(machine, {}, {.knows_dimensions = true});
   EXPECT_EQ(choices.reducing_dimensions(CollectiveKind::all_reduce), 0b001U);
   EXPECT_FALSE(choices.climb());
-  machine.dimensions[0].in_switch.reset();
+  // Where it says nothing of switches that an algorithm asks to reduce, nobody knows.
   CollectiveOptions options;
   options.algorithms = {"nvls", "nvls", "ring"};
   const AlgorithmChoices wished(machine, options, {.knows_dimensions = true});
-  EXPECT_EQ(wished.reducing_dimensions(CollectiveKind::all_reduce), 0b011U);
+  EXPECT_EQ(wished.reducing_dimensions(CollectiveKind::all_reduce), std::nullopt);
+  options.algorithms = {"nvls", "ring", "ring"};
+  EXPECT_EQ(AlgorithmChoices(machine, options, {.knows_dimensions = true})
+                .reducing_dimensions(CollectiveKind::all_reduce),
+            0b001U);
 }
 
 // What is no wish of the user's is the library's to decide, and only where its figures were measured.

@@ -580,61 +580,6 @@ TEST_F(SearchTest, ExplainsANeighbourWithWhatItNeeds) {
   EXPECT_EQ(tensor->outcome->plan.tensor, 2);
 }
 
-// What `armilla run` does by itself is in the default space, so the best plan is never slower.
-TEST(SearchDefaults, BeatWhatRunDoes) {
-  struct Case {
-    const char *model, *machine;
-    int ranks, batch;
-  };
-  constexpr Case kCases[] = {{"resnet50", "dgx-h100", 8, 256},     {"resnet18", "dgx-a100", 6, 72},
-                             {"vgg11", "dgx-a100", 4, 512},        {"mobilenet_v2", "dgx-h100", 2, 48},
-                             {"squeezenet", "dgx-a100", 8, 8},     {"vit_b_16", "dgx-h100", 4, 128},
-                             {"bert-large", "dgx-a100", 4, 96},    {"gpt2-345m", "dgx-h100", 8, 192},
-                             {"t5-large", "dgx-a100", 8, 64},      {"llama3-8b", "dgx-h100", 8, 8},
-                             {"mixtral-8x7b", "dgx-h100", 16, 16}, {"dlrm", "dgx-a100", 8, 4096},
-                             {"mamba-2.8b", "dgx-a100", 4, 12}};
-  int number = 0;
-  for (const Case& of : kCases) {
-    for (const char* const fixed : {"", "  tensor: 2\n"}) {
-      if (number++ % kCaseStep != 0) continue;
-      const std::string text = std::string("model: {name: ") + of.model + "}\nmachine: " + of.machine +
-                               "\nplan:\n  ranks: " + std::to_string(of.ranks) +
-                               "\n  global_batch: " + std::to_string(of.batch) + "\n" + fixed;
-      SearchRequest request;
-      request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
-      request.read = [text](const std::vector<Override>& settings) {
-        return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
-      };
-      request.threads = 1;
-      request.top = 1;
-      std::optional<armilla::Run> run;
-      try {
-        run = run_study(prepare_study(request.read({})));
-      } catch (const Error&) {
-        continue;  // not legal
-      }
-      if (!run->memory.fits()) continue;
-      const SearchResult found = search_plans(request);
-      ASSERT_FALSE(found.ranking.empty()) << text;
-      EXPECT_LE(found.ranking.front().iteration, run->result.iteration) << text;
-    }
-  }
-}
-
-TEST(SearchDefaults, TryNothingTwiceWhereThereIsNoAttention) {
-  const std::string text = "model: resnet18\nmachine: dgx-h100\nplan:\n  ranks: 4\n  zero: 0\n  tensor: 1\n";
-  SearchRequest request;
-  request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
-  request.read = [text](const std::vector<Override>& settings) {
-    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
-  };
-  const SearchResult found = search_plans(request);
-  EXPECT_EQ(found.space.refusals.at("equal").plans, 1);
-  ASSERT_EQ(found.ranking.size(), 2U);
-  EXPECT_EQ(found.ranking[0].plan.recompute, Recompute::none);
-  EXPECT_EQ(found.ranking[1].plan.recompute, Recompute::full);
-}
-
 TEST_F(SearchTest, SaysWhereMoreIsWorthTrying) {
   const auto edges = [&](const std::string& micro_batch) {
     const SearchResult found = search_plans(

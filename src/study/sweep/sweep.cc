@@ -34,9 +34,9 @@ std::string text_of(const Error& error) {
 struct GivenUp {};
 
 // The simulator says often how far it is, which is where a run can be given up.
-class Patience final : public Progress {
+class Stoppable final : public Progress {
  public:
-  explicit Patience(const std::function<bool()>& stopped) : stopped_(stopped) {}
+  explicit Stoppable(const std::function<bool()>& stopped) : stopped_(stopped) {}
   void begin(std::string_view) override { look(); }
   void update(double) override { look(); }
 
@@ -86,8 +86,8 @@ std::string perform_run(const SweepFile& file, std::size_t i, const std::functio
   const Clock::time_point begin = Clock::now();
   Outcome outcome = Outcome::object();
   try {
-    Patience patience(stopped);
-    outcome["figures"] = headline_of(simulate_study(file.config_of(i), patience));  // NaN becomes null
+    Stoppable progress(stopped);
+    outcome["figures"] = headline_of(simulate_study(file.config_of(i), progress));  // NaN becomes null
   } catch (const Error& error) {
     outcome["message"] = text_of(error);
   } catch (const std::bad_alloc&) {
