@@ -120,7 +120,7 @@ TEST_F(Cli, ABroadcastByTreesLoadsTheRootsLinks) {
             "--csv tables"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> row = words(outcome.out.substr(outcome.out.find(" 1GiB ")));
-  // bytes, time, bandwidth, bus bandwidth (with units), of link limit, busiest link
+  // bytes, time, bandwidth, bus bandwidth (with units), of limit, busiest link
   const double busiest = std::stod(row.at(9));
   EXPECT_EQ(row.at(10), "%") << outcome.out;
   std::ifstream file("tables/links.csv");

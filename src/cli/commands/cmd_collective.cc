@@ -197,7 +197,7 @@ class CollectiveCommand final : public Command {
                      {"time"},
                      {"bandwidth", true, SIZE_MAX, 2},
                      {"bus bandwidth", true, SIZE_MAX, 1},
-                     {"of link limit", true, SIZE_MAX, 4},
+                     {"of limit", true, SIZE_MAX, 4},
                      {"busiest link", true, SIZE_MAX, 3},
                      {"chunks", true, SIZE_MAX, 5},
                      {"limited by", false, SIZE_MAX, 4}};

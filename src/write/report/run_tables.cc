@@ -156,7 +156,7 @@ std::string communication_section(const Run& run, const TextStyle& style) {
   if (most) add("most", 4);
   add("queued", 6);
   add("bus bandwidth", 5);
-  add("of link limit", 3);
+  add("of limit", 3);
   for (std::size_t i = 0; i < shown; ++i) table.rows.push_back(traffic_cells(rows[i], axes, most));
   const std::string lines = to_text(table, 2, style);
   std::string text = heading(

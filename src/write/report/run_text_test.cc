@@ -44,8 +44,8 @@ Memory of a rank  3.625 KiB, 0.4 % of 1.000 MiB: fits
   temporary    768 B  20.7 %
 
 Communication of a rank  of those that take part
-  communication  axis   ranks  calls  bytes      time    queued  bus bandwidth  of link limit
-  all-reduce     world      4      2  832 B  5.900 us  599.6 ns     211.5 MB/s         46.2 %
+  communication  axis   ranks  calls  bytes      time    queued  bus bandwidth  of limit
+  all-reduce     world      4      2  832 B  5.900 us  599.6 ns     211.5 MB/s    46.2 %
     by reduce-scatter direct, all-reduce ring, all-gather direct
 
 Costliest layers of 2

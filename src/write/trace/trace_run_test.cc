@@ -70,8 +70,8 @@ TEST(TraceRun, ReportLeavesOutWhatOnlyModelsHave) {
             "  █ compute  ▓ exposed communication  ░ idle\n"
             "\n"
             "Communication of a rank  of those that take part\n"
-            "  communication  ranks  calls      bytes      time  queued  bus bandwidth  of link limit\n"
-            "  send               2      1  4.000 KiB  1.000 us             4.096 GB/s          8.2 %\n");
+            "  communication  ranks  calls      bytes      time  queued  bus bandwidth  of limit\n"
+            "  send               2      1  4.000 KiB  1.000 us             4.096 GB/s     8.2 %\n");
 }
 
 TEST(TraceRun, JsonHasNullsForTheModel) {
