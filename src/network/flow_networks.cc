@@ -118,10 +118,10 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
             values.is_set("routing") ? values.choice("routing")
             : sprays                 ? "spray"
                                      : "dimension-order",
-            // Hosts of the packet network do not forward. Where devices do, a router takes the place of each,
-            // and the device hangs on it.
             damage);
   const Interconnect& graph = ways.graph();
+  // Hosts of these networks do not forward. Where devices do, a router takes the place of each, and the
+  // device hangs on it.
   job.graph = network_graph(graph.devices_forward ? with_routers(graph) : graph);
   // Links between devices have flow control, and nobody that marks: a host's own link is the wider one.
   if (graph.devices_forward) job.settings.congestion_control = CongestionControl::none;

@@ -51,7 +51,7 @@ void count_accesses(const SystolicArray& array, const Gemm& gemm, std::int64_t r
     case Dataflow::output_stationary:
       result.ifmap_reads = saturating_multiply(column_folds, ifmap);
       result.filter_reads = saturating_multiply(row_folds, filter);
-      // The second term is SCALE-Sim's, and reproduced: its count of writes is that of its demand matrix.
+      // SCALE-Sim counts so many more for every fold, which is reproduced.
       result.ofmap_writes =
           saturating_add(ofmap, saturating_multiply(result.folds, array.rows + array.columns));
       return;

@@ -119,7 +119,7 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   flit_wheel_.resize(std::bit_ceil(horizon));
   credit_wheel_.resize(flit_wheel_.size());
   wheel_mask_ = flit_wheel_.size() - 1;
-  // From one flit that moves to the next no delay takes longer than this; 1000 cycles are to spare.
+  // From one flit that moves to the next no delay takes longer than `patience_`, with 1000 cycles to spare.
   std::uint32_t slowest = 1;
   for (const FlitChannel& channel : network.outputs) slowest = std::max(slowest, channel.whole_period());
   patience_ = static_cast<std::int64_t>(horizon) + 1000 + slowest +
@@ -515,11 +515,10 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
       if (!asked.asked) {
         asked = {which, urgent, true};
         requests_.push_back({input - base, output - base, urgent});
-        // A request that does not speculate goes before one that does; among equals the turn of the input
-        // decides.
       } else if (urgent != asked.urgent
                      ? urgent
                      : which + (which < offset ? vcs_ : 0) < asked.vc + (asked.vc < offset ? vcs_ : 0)) {
+        // One that does not speculate goes before one that does; among equals the input's turn decides.
         asked.vc = which;
         asked.urgent = urgent;
       }

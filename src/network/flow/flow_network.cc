@@ -140,8 +140,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
         (connection.first == kNone ? connection.first : flights_[connection.last].next) = number;
         connection.last = number;
       }
-      // Events are not taken back when a rate falls: the event comes, and is put off.
     } else if (flight.done > now) {  // it slowed down since
+      // Events are not taken back when a rate falls: the event comes, and is put off.
       expect(number);
     } else {
       end(number);

@@ -37,9 +37,9 @@ void PacketSimulation::serve_host(std::uint32_t index) {
       chosen = place;
       break;
     }
-    // Those that are over leave the row here, where places in it may move.
     if (turn.finished) first_finished = std::min(first_finished, place);
   }
+  // Those that are over leave the row here, where places in it may move.
   if (first_finished != kNone) {
     std::uint32_t kept = first_finished;
     for (std::uint32_t i = first_finished; i < count; ++i) {
@@ -71,8 +71,8 @@ void PacketSimulation::serve_host(std::uint32_t index) {
   }
   // A wake is under way, at which all are looked at again.
   if (nic.wake_ns >= 0) return;
-  // Of all flows, also those that may not send: where the time of one is over no wake is set, as in ns-3. The
-  // next acknowledgement serves the port.
+  // Of all flows, also those that may not send: where the time of one is over no wake is set, and the next
+  // acknowledgement serves the port.
   std::int64_t soonest = INT64_MAX;
   for (const Turn& turn : nic.turns) soonest = std::min(soonest, turn.next_send_ns);
   if (soonest < INT64_MAX && soonest > now) {

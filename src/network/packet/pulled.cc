@@ -61,9 +61,9 @@ std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& 
   const auto paths = static_cast<std::uint32_t>(settings_.paths);
   std::uint32_t& next = paths_[index].next_there;
   while (!shunned_.empty() && shunned_[std::size_t{index} * paths + next] != 0) {
+    // A name on which a packet was cut is skipped once, and then is as good as any.
     shunned_[std::size_t{index} * paths + next] = 0;
     next = (next + 1) % paths;
-    // A name that was cut is skipped once, and then is as good as any.
   }
   packet.path = static_cast<std::uint16_t>(next);
   next = (next + 1) % paths;

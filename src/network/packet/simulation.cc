@@ -103,8 +103,6 @@ bool PacketSimulation::play_until(std::int64_t end_ns) {
   }
   if (arrived_.empty()) return false;
   if (mail_.empty()) return true;
-  // Messages of one nanosecond are told of together: which of them was first may hang on who was played and
-  // who stood still.
   // All of the nanosecond, in an order that nothing else of it has an influence on.
   while (play(events_.now())) {
   }

@@ -53,7 +53,7 @@ bool computes_in_order(const Program& program) {
   std::vector<std::uint32_t> over(program.size());  // of those on the device, how many are, when a node is
   std::uint32_t count = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
-    // What a later id is over is not known yet; such programs go without chains.
+    // Of a later id it is not known yet what it comes behind; such programs go without chains.
     for (const std::uint32_t dependence : program.dependences(node)) {
       if (dependence >= node) return false;
       over[node] = std::max(over[node], over[dependence]);
@@ -685,7 +685,6 @@ void RankWalker::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
 
 void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
   const auto call = static_cast<std::uint32_t>(program_of(rank).payload[written_node(rank, node)]);
-  // What the call lasts beyond the end of its schedule.
   const Time beyond = executors_.collectives.beyond(rank, call);
   if (beyond > Time(0)) {
     finish_after(rank, node, beyond);

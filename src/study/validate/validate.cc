@@ -213,7 +213,7 @@ class Validator {
   }
   const PredictedStep& predicted(const MeasuredPlan& plan, Study study) {
     const ModelSource& model = study.model;
-    // The plan is compared as a whole; all else that the prediction rests on is named here.
+    // The plan is compared as a whole; this is the rest that tells predictions apart.
     std::string place =
         fmt::format("{}{}\n{}\n{} {} {} {}", dump_machine(study.machine), model.name, model.text,
                     model.sequence, model.layers, model.lora_rank, study.request.balance_stages);

@@ -426,8 +426,8 @@ std::int64_t PacketSimulation::FastForward::look() {
         if (!stands(watches_[i].flow) && partition.plain && partition.settled)
           patterns_->expect_again(watches_[i].flow, partition.period_ns);
       }
-      // Flows to come are looked for only now: it takes finding the ways of all of them.
     } else if (coming_.empty()) {
+      // Flows to come are looked for only now: it takes finding the ways of all of them.
       expect_others();
       return sim_.events_.handled();
     } else {
