@@ -19,8 +19,10 @@ std::vector<Level> levels_of(Bytes bytes, std::span<const std::int64_t> sizes,
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::size_t d = order.empty() ? i : order[i];
     if (sizes[d] < 1) throw Error("collective", "a dimension has no ranks", "sizes must be at least 1");
+    // Nothing moves along it.
     if (sizes[d] == 1) continue;
     levels.push_back({static_cast<std::uint32_t>(d), sizes[d], bytes});
+    // Rounded up: the largest piece that a member has left is what takes longest.
     bytes = Bytes(bytes.value / sizes[d] + (bytes.value % sizes[d] != 0 ? 1 : 0));
   }
   return levels;
@@ -53,6 +55,8 @@ std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::sp
   const bool descending = kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast;
   std::vector<CollectivePhase> phases;
   for (const Level& level : levels) {
+    // Only the lines that hold the root's lower coordinates, as a reduction leaves its sums there and a
+    // broadcast finds its data there.
     const bool lower_levels = level.dimension != levels.front().dimension;
     const Bytes phase_bytes = kind == CollectiveKind::barrier ? Bytes(0) : shrinks ? level.bytes : bytes;
     phases.push_back({level.dimension, kind, phase_bytes,

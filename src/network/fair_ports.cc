@@ -22,10 +22,13 @@ std::uint32_t FairPorts::open(Link& link) {
 void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
   Port& port = ports_[number];
   const Time now = queue_.now();
+  // What was served until now was served in the old parts: the books are closed before anyone joins.
   if (!port.senders.empty()) advance(port);
   if (port.senders.empty()) {
     while (port.first < port.booked.size() && port.booked[port.first].departure.end <= now) ++port.first;
     const bool none_left = port.first == port.booked.size();
+    // One sender's messages end at moments that nothing can change but another sender: they are told at once,
+    // and no event is needed.
     if (none_left || port.sender == arrival.sender) {
       if (2 * port.first >= port.booked.size()) {
         port.booked.erase(port.booked.begin(), port.booked.begin() + static_cast<std::ptrdiff_t>(port.first));
@@ -35,6 +38,8 @@ void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
       book(port, arrival.flight, arrival.head, arrival.tail, arrival.service);
       return;
     }
+    // Another sender comes while some are left: what was told ahead of time is called off and worked out
+    // anew.
     begin_sharing(port);
   }
   const auto known = std::ranges::find(port.senders, arrival.sender, &Sender::name);
@@ -49,6 +54,7 @@ void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
 void FairPorts::handle(std::uint64_t argument) {
   const auto number = static_cast<std::uint32_t>(argument);
   Port& port = ports_[number];
+  // Of an event that later ones have replaced.
   if (port.stamp != argument >> 32) return;
   advance(port);
   if (!port.senders.empty()) wait(number);
@@ -57,6 +63,7 @@ void FairPorts::handle(std::uint64_t argument) {
 // At the earliest from the moment the first byte is there.
 void FairPorts::book(Port& port, std::uint32_t flight, Time head, Time tail, Time service) {
   const Time begin = std::max(head, port.link->free);
+  // A message cannot be through before its last byte has come, however fast the link.
   const Time end = std::max(later(begin, service), tail);
   port.link->free = end;
   port.booked.push_back({{flight, begin, end}, service});
@@ -69,6 +76,7 @@ void FairPorts::begin_sharing(Port& port) {
   Sender& sender = port.senders.emplace_back(Sender{port.sender, {}});
   for (const Booked& booked : std::span(port.booked).subspan(port.first)) {
     const auto& [flight, begin, end] = booked.departure;
+    // Of one that is being served, what is left until its end; of one that waits, all.
     const Time left = std::min(booked.service, end - now);
     sender.waiting.push_back({flight, begin < now || sender.waiting.empty() ? begin : kEndOfTime,
                               static_cast<WideProduct>(left.value) * kParts});
@@ -101,11 +109,14 @@ void FairPorts::advance(Port& port) {
 
 // What is left is one sender's.
 void FairPorts::end_sharing(Port& port) {
+  // Voids the event to come: it was for a port that is shared.
   ++port.stamp;
   Time free = queue_.now();
   for (const Sender& sender : port.senders) {
     port.sender = sender.name;
     for (const Waiting& waiting : sender.waiting) {
+      // One that was being served goes on, with the moment at which it began; others begin as the link gets
+      // free.
       const Time begin = std::min(waiting.begin, free);
       const Time left(rounded_up(waiting.left, kParts));
       free = later(free, left);
@@ -122,6 +133,7 @@ void FairPorts::wait(std::uint32_t number) {
   const auto senders = static_cast<std::int64_t>(port.senders.size());
   WideProduct least = port.senders.front().waiting.front().left;
   for (const Sender& sender : port.senders) least = std::min(least, sender.waiting.front().left);
+  // Rounded up: at an event that comes too early nothing would be through.
   const Time next = later(queue_.now(), Time(rounded_up(least * senders, kParts)));
   queue_.schedule(next, target_, std::uint64_t{++port.stamp} << 32 | number);
 }
@@ -129,9 +141,11 @@ void FairPorts::wait(std::uint32_t number) {
 Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time service) {
   auto own = std::ranges::find(free_, sender, &std::pair<std::uint16_t, Time>::first);
   if (own == free_.end()) own = free_.insert(free_.end(), {sender, Time(0)});
+  // Of one sender messages keep their order, and what lies before `taken_until_` is not known any more.
   const Time begin = std::max({head, own->second, taken_until_});
   if (busy_.empty() || busy_.back().end <= begin) {
     const Time end = own->second = std::max(later(begin, service), tail);
+    // What takes no time needs no interval.
     if (service == Time(0)) return {begin, end};
     if (!busy_.empty() && busy_.back().end == end - service) {
       busy_.back().end = end;
@@ -141,6 +155,8 @@ Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time ser
     }
     return {begin, end};
   }
+  // Others are booked behind `begin`. The message is served in the gaps that they leave, from its first byte
+  // on.
   auto next = busy_.end();
   while (next != busy_.begin() && std::prev(next)->end > begin) --next;
   Time end = begin, left = service;

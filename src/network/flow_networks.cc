@@ -63,8 +63,11 @@ TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
 Interconnect with_routers(Interconnect graph) {
   const auto devices = static_cast<std::uint32_t>(graph.devices());
   const auto first = static_cast<std::uint32_t>(graph.nodes.size());
+  // The joint is as wide as all links of the device together and takes no time, so that it never holds
+  // anything up.
   std::vector<LinkFigures> out(devices), in(devices);
   const auto move_end = [&](std::uint32_t& end, const LinkFigures& leaving, const LinkFigures& coming) {
+    // Ends at switches stay where they are.
     if (end >= devices) return;
     out[end].bandwidth.value += leaving.bandwidth.value;
     in[end].bandwidth.value += coming.bandwidth.value;
@@ -117,9 +120,12 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
                                      : "dimension-order",
             damage);
   const Interconnect& graph = ways.graph();
+  // Hosts of these networks do not forward. Where devices do, a router takes the place of each, and the
+  // device hangs on it.
   job.graph = network_graph(graph.devices_forward ? with_routers(graph) : graph);
   // Links between devices have flow control, and nobody that marks: a host's own link is the wider one.
   if (graph.devices_forward) job.settings.congestion_control = CongestionControl::none;
+  // Else flows are hashed hop by hop, as in ns-3.
   if (chosen || graph.devices_forward) {
     const auto cables = static_cast<std::uint32_t>(graph.cables.size());
     job.ways = [&ways, &graph, cables, found = FlowWays()](std::int64_t source,
@@ -130,6 +136,7 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
       const std::span<const Ways::Way> direct = ways.ways(message);
       if (!graph.devices_forward) return direct;
       found.clear();
+      // From the device to its router, the way between the routers, and down to the device.
       for (const Ways::Way& way : direct) {
         Ways::Way& whole = found.emplace_back();
         whole.push_back(2 * (cables + static_cast<std::uint32_t>(source)));

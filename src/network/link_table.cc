@@ -10,6 +10,7 @@ std::vector<LinkSpeed> speeds_of(const Dimension& dimension, std::uint32_t d, st
   std::vector<LinkSpeed> speeds = {{dimension.bandwidth, dimension.latency}};
   for (const SlowLinks& links : slow) {
     if (links.dimension != d) continue;
+    // One speed for all unless some are slow: a table per rank is only made where ranks differ.
     speeds.resize(static_cast<std::size_t>(ranks), speeds.front());
     for (std::int64_t rank = std::max<std::int64_t>(links.ranks.first, 0);
          rank <= std::min(links.ranks.last, ranks - 1); ++rank) {
@@ -32,6 +33,7 @@ LinkTable::LinkTable(const Topology& topology, std::span<const std::int32_t> sta
   pair_speeds_.resize(topology.dimensions());
   for (std::uint32_t d = 0; d < topology.dimensions(); ++d) {
     const Dimension& dimension = topology.dimension(d);
+    // Where cables differ from pair to pair, a rank's link to each other has its share of the whole.
     if (dimension.cables.empty()) continue;
     for (std::int32_t rank = 0; rank < topology.ranks(); ++rank) {
       const LinkSpeed& whole = speed({d, rank, 0});
@@ -49,6 +51,7 @@ const LinkSpeed& LinkTable::pair_speed(const LinkId& id, const Message& message)
   const std::uint32_t d = id.dimension;
   const std::int32_t source = topology_.coordinate(message.source, d),
                      destination = topology_.coordinate(message.destination, d);
+  // A link may belong to the one that sends or the one that receives; the other end tells which pair it is.
   const std::int32_t other = topology_.coordinate(id.owner, d) == source ? destination : source;
   return pair_speeds_[d][static_cast<std::size_t>(id.owner * topology_.dimension(d).size + other)];
 }
@@ -72,6 +75,7 @@ void LinkTable::open(std::uint32_t dimension, std::int32_t owner) {
 void LinkTable::add_state(StateDigest& state, Time floor, Time now) const {
   for (const auto& [dimension, owner] : opened_) {
     const std::vector<Link>& block = blocks_[dimension][static_cast<std::size_t>(owner)];
+    // Links that are free by `floor` are alike to all that comes: when they got free says nothing.
     for (std::size_t number = 0; number < block.size(); ++number) {
       if (block[number].free > floor)
         state.add('l', dimension, owner, number, block[number].free.value - now.value);
@@ -93,6 +97,7 @@ void LinkTable::repeat(const NetworkSums& from, const NetworkSums& until, std::i
   for (const auto& [dimension, owner] : opened_) {
     for (Link& link : blocks_[dimension][static_cast<std::size_t>(owner)]) {
       const std::size_t at = next++;
+      // Links that were opened since have carried nothing in what is repeated.
       if (at >= until.links.size()) return;
       const NetworkSums::Carried before = at < from.links.size() ? from.links[at] : NetworkSums::Carried{};
       link.busy = later(link.busy, saturating_multiply(until.links[at].busy - before.busy, times));
@@ -119,6 +124,7 @@ std::vector<LinkUse> LinkTable::used() const {
       }
     }
   }
+  // Stable: links that were busy for as long stay in the order of dimensions and owners in every report.
   std::stable_sort(uses.begin(), uses.end(),
                    [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });
   return uses;

@@ -131,6 +131,7 @@ constexpr std::array kNetworks = {
                 {},
                 make_astra2_aware},
 };
+// The rows behind these are ASTRA-sim's own, which only its semantics choose: no user names them.
 constexpr std::size_t kNativeNetworks = 5;
 
 }  // namespace
@@ -145,6 +146,8 @@ NetworkPromises promises_of(const ComponentChoice& network) {
 
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup) {
   const NetworkInfo& info = find_component<NetworkInfo>("network", networks(), choice.name, choice.where);
+  // Networks that see dimensions have no link that could fail by itself; to leave the damage out in silence
+  // would be wrong.
   if (!setup.damage.empty() && info.promises.meets_on_links_only) {
     throw Error(setup.damage.front().where,
                 fmt::format("network '{}' knows the dimensions of a machine, not its links", info.name),

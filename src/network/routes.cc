@@ -34,10 +34,12 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
                list.end());
   }
 
+  // For a host on one switch: the switch's port that leads to it.
   for (std::uint32_t node = 0; node < near_.size(); ++node) {
     if (!near_[node].empty()) last_port_[node] = near_[node].front().port ^ 1;
   }
 
+  // All hosts of a switch are reached as the switch is: one search from it stands for all of them.
   for (std::uint32_t node = 0; node < near_.size(); ++node) {
     const bool hangs = near_[node].size() == 1 && is_switch_[near_[node].front().node];
     anchor_.push_back(hangs ? near_[node].front().node : node);
@@ -51,6 +53,7 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
     targets.push_back(target);
   }
   next_.resize(is_switch_.size() * targets.size());
+  // Lists of equal ports come again and again: each is kept once, and a single port needs none.
   std::map<std::vector<std::uint32_t>, std::uint32_t> known;
   std::vector<std::vector<std::uint32_t>> ports(is_switch_.size());
   for (std::size_t target = 0; target < targets.size(); ++target) {
@@ -118,6 +121,7 @@ std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint3
 }
 
 PairFigures Routes::pair(std::uint32_t source, std::uint32_t host) const {
+  // The host's own link is not part of what was found for its switch.
   const std::uint32_t target = anchor_[host];
   const Reached& reached = reached_[static_cast<std::size_t>(target_of_[target])][source];
   if (reached.distance < 0) return {};
@@ -133,6 +137,8 @@ Routes::Largest Routes::largest() const {
     const GraphLink& link = links_[near_[host].front().port / 2];
     alike[anchor_[host]][{link.delay_ns, link.bits_per_second}].push_back(host);
   }
+  // One search for each switch, and one host for each kind of link there: what is largest needs no more
+  // pairs.
   for (const auto& [target, classes] : alike) {
     const std::vector<Reached> reached = search(target, nullptr);
     for (const auto& [link, hosts] : classes) {
@@ -156,6 +162,7 @@ std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::ui
   const std::span<const std::uint32_t> ports = routes.next_ports(node, flow.destination);
   if (ports.empty()) return kNoPort;
   if (ports.size() == 1) return ports.front();
+  // Switches hash with their numbers, or those in a row would all choose alike (polarisation).
   const std::uint32_t seed = graph.is_switch[node] ? node : 0x8badf00dU;
   const std::uint32_t both = flow.source_port | static_cast<std::uint32_t>(flow.destination_port) << 16;
   return ports[murmur3(address_of(flow.source), address_of(flow.destination), both, seed) % ports.size()];
@@ -183,6 +190,8 @@ std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows) {
   std::vector<std::uint32_t> order(flows.size());
   std::iota(order.begin(), order.end(), std::uint32_t{0});
   const auto start = [&](std::uint32_t index) { return flows[index].start_ns; };
+  // In the order in which they begin, then by pair: source ports of a pair count up in the order of its
+  // flows.
   if (!std::ranges::is_sorted(order, {}, start)) std::ranges::stable_sort(order, {}, start);
   sort_by_host(order, [&](std::uint32_t index) { return flows[index].destination; });
   sort_by_host(order, [&](std::uint32_t index) { return flows[index].source; });

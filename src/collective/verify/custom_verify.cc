@@ -132,6 +132,8 @@ void CustomVerifier::match() {
   };
   std::map<std::tuple<std::int32_t, std::int32_t, std::uint32_t>, Queue> queues;
   for (std::int32_t member = 0; member < n_; ++member) {
+    // In the order of issue, as the k-th send meets the k-th receive: by their places in the file they would
+    // be other pairs.
     for (const std::uint32_t i : issue_order(member)) {
       const CustomNode& node = program(member).nodes[i];
       const Index index = first_[static_cast<std::size_t>(member)] + i;
@@ -153,6 +155,7 @@ void CustomVerifier::match() {
       const Index send = queue.sends[k], receive = queue.receives[k];
       const CustomNode &sent = at(send), &awaited = at(receive);
       if (size_of(sent) != size_of(awaited) ||
+          // Shares of a call whose size is not known are equal if their fractions are.
           std::int64_t{sent.share} * awaited.shares != std::int64_t{awaited.share} * sent.shares)
         violation("{}: receives {} bytes, but {} sends {}", shown(receive), size_of(awaited).value,
                   shown(send), size_of(sent).value);
@@ -199,6 +202,7 @@ void CustomVerifier::execute() {
       known[next].add(known[node]);
       if (--missing[next] == 0) ready.push_back(next);
     }
+    // Nobody needs it any more: the sets of all nodes at once would be most of the memory.
     known[node] = Members();
   }
   if (done != count) report_circle(missing);
@@ -216,6 +220,7 @@ void CustomVerifier::report_circle(const std::vector<std::uint32_t>& missing) co
   while (missing[node] == 0) ++node;
   std::vector<bool> visited(missing.size());
   for (; !visited[node]; node = waits_for(node)) visited[node] = true;
+  // From here on the way repeats: what led to the circle is not part of it.
   std::string text = shown(node);
   const Index start = node;
   do {
@@ -244,6 +249,7 @@ void CustomVerifier::check_volumes(Bytes bytes) const {
   struct Bound {
     std::int64_t send = 0, receive = 0;
   };
+  // Rounded in favour of the schedule, since parts of a member may differ by a byte.
   const std::int64_t all = bytes.value, others = all - ceil_divide(all, n_);
   const auto bound = [&](std::int32_t member) -> Bound {
     const bool is_root = member == call_.root;

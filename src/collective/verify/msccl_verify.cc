@@ -196,6 +196,7 @@ void MscclVerifier::connect() {
       for (const MscclStep& step : form.steps) {
         does_send |= sends(step.operation);
         does_receive |= receives(step.operation);
+        // Whom to try again when this one goes on.
         if (step.awaited_block >= 0) state(gpu, step.awaited_block).waiting.push_back(b);
       }
       if (does_send) state(gpu, b).outbox = claim(senders, gpu, form.send_peer, gpu, b, "send to");
@@ -318,6 +319,7 @@ void MscclVerifier::finish(const Where& at) {
   if (!clocks_) return;
   block.clock[state(at.gpu).first_block + static_cast<std::size_t>(at.block)] =
       static_cast<std::uint32_t>(block.next);
+  // Kept only where another threadblock awaits this one: else nobody asks.
   if (!block.waiting.empty()) block.after[at.step] = block.clock;
   // After its own step is counted: who receives the message comes behind it, too.
   const MscclStep& step = described(at.gpu, at.block).steps[static_cast<std::size_t>(at.step)];
@@ -350,6 +352,7 @@ Cell& MscclVerifier::cell(const Where& at, MscclPlace place, std::int32_t offset
 }
 
 bool MscclVerifier::ordered(const Where& at, const Access& before) const {
+  // What one threadblock does is in the order of its steps.
   if (!clocks_ || before.block < 0 || before.block == at.block) return true;
   const Gpu& gpu = gpus_[static_cast<std::size_t>(at.gpu)];
   const Clock& clock = gpu.blocks[static_cast<std::size_t>(at.block)].clock;

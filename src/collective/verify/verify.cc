@@ -230,6 +230,7 @@ void ScheduleVerifier::execute() {
       complete_step(member);
     }
   }
+  // Nothing is left to arrive: whoever cannot go on now never will.
   for (std::int32_t member = 0; member < n_; ++member) {
     if (members_[static_cast<std::size_t>(member)].step < schedule_.of(member).steps.size()) report_circle();
   }
@@ -259,6 +260,7 @@ void ScheduleVerifier::enter_step(std::int32_t member) {
     if (step.leg == Leg::to_switch) {
       if (!delivery.blocks.empty()) ++state.sent_up;
       give(member, delivery);
+      // To its peer such a message brings no blocks, only the news of how much its sender has up there.
       delivery = {member, Bytes(0), false, {}, std::move(delivery.heard_of), state.sent_up};
     }
     Member& receiver = members_[static_cast<std::size_t>(peer)];
@@ -316,6 +318,7 @@ ValueId ScheduleVerifier::ask(std::int32_t member, std::int32_t block) {
 
 void ScheduleVerifier::complete_step(std::int32_t member) {
   Member& state = members_[static_cast<std::size_t>(member)];
+  // A step with a window ends when its messages have arrived, so its member knows that they have.
   if (schedule_.of(member).steps[state.step].window > 0) state.is_up = state.sent_up;
   Bytes combined;
   ++completion_;

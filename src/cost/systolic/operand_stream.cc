@@ -44,11 +44,13 @@ std::int64_t FoldGrid::columns_used(std::int64_t column_fold) const {
 
 std::int64_t StreamBlock::words_until(std::int64_t line) const {
   const std::int64_t lines = std::clamp<std::int64_t>(line - first, 0, line_count());
+  // A skewed block is a parallelogram: the ramp of columns that begin, less that of columns that are over.
   return skewed ? ramp(lines, width) - ramp(lines - height, width) : lines * width;
 }
 
 std::int64_t StreamBlock::line_of(std::int64_t word) const {
   if (!skewed) return first + (word - 1) / width;
+  // Words only grow with lines, so the line is found by halving.
   std::int64_t below = 0, enough = line_count();
   while (enough - below > 1) {
     const std::int64_t middle = below + (enough - below) / 2;
@@ -134,6 +136,7 @@ std::int64_t OperandStream::words_until(std::int64_t line) const {
 }
 
 std::int64_t OperandStream::line_of(std::int64_t word) const {
+  // Only the last pass and the last fold of a pass may be smaller than the first: division finds the place.
   const std::int64_t column_fold = (word - 1) / words_of_a_pass();
   const std::int64_t in_pass = word - words_before(0, column_fold);
   const std::int64_t row_fold = (in_pass - 1) / block(0, column_fold).words();

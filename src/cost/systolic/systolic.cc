@@ -51,6 +51,7 @@ void count_accesses(const SystolicArray& array, const Gemm& gemm, std::int64_t r
     case Dataflow::output_stationary:
       result.ifmap_reads = saturating_multiply(column_folds, ifmap);
       result.filter_reads = saturating_multiply(row_folds, filter);
+      // SCALE-Sim counts so many more for every fold, which is reproduced.
       result.ofmap_writes =
           saturating_add(ofmap, saturating_multiply(result.folds, array.rows + array.columns));
       return;
@@ -106,6 +107,8 @@ class Systolic : public CostModel {
     if (one.folds == 0 || gemm.count < 1) return 0;
     const std::int64_t folds = ceil_divide(saturating_multiply(one.folds, gemm.count), options_.arrays);
     const std::int64_t compute = saturating_multiply(folds, one.cycles_per_fold);
+    // The report of SCALE-Sim says the index of a product's last cycle, one less than its cycles; each array
+    // runs so many products one after the other.
     const std::int64_t last = options_.reported_cycles ? ceil_divide(gemm.count, options_.arrays) : 0;
     return saturating_add(compute - last, saturating_multiply(stalls(gemm), gemm.count));
   }
@@ -170,6 +173,7 @@ SystolicResult evaluate(const SystolicArray& array, const Gemm& gemm) {
 
   const double units = real(array.rows) * real(array.columns);
   const double mapped = real(used.rows) * real(used.columns) / (real(row_folds) * real(column_folds) * units);
+  // SCALE-Sim divides the utilisation under ws and is by a fold that is longer by columns - 1.
   const std::int64_t counted_skew = loads_first ? skew + array.columns - 1 : skew;
   result.mapping_efficiency = 100 * mapped;
   result.compute_utilization = 100 * mapped * real(used.steps) / (real(used.steps) + real(counted_skew));

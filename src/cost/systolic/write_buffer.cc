@@ -21,6 +21,7 @@ void WriteBuffer::flush() {
 }
 
 void WriteBuffer::drain(std::int64_t cycle) {
+  // As many lines as half of the buffer fills, one per cycle.
   const std::int64_t most = ceil_divide(half_, bandwidth_);
   std::int64_t left = most, words = 0;
   while (left > 0 && !lines_.empty()) {
@@ -29,6 +30,8 @@ void WriteBuffer::drain(std::int64_t cycle) {
     words += taken * bandwidth_;
     left -= taken;
     front.count -= taken;
+    // Of the last line of the group only what it holds; a short one before it counts as full, as in
+    // SCALE-Sim.
     if (left == 0 || lines_.size() == 1) words -= bandwidth_ - front.words;
     if (front.count == 0) lines_.pop_front();
   }
@@ -81,6 +84,8 @@ std::int64_t WriteBuffer::advance(std::int64_t from, std::int64_t to, std::int64
       from = until;
       continue;
     }
+    // Up to the line in which something happens all is stored at once; only that line is looked at word by
+    // word.
     const std::int64_t line = results_.line_of(before + needed);
     store(results_.words_until(line) - before);
     stall += write_line(line, line + stall);

@@ -138,6 +138,7 @@ class Merger {
     program.dependence = std::move(dependence);
     program.add(NodeKind::delay, Phase::other, graph_.names.add("start of the job"), -1,
                 static_cast<std::uint64_t>(start.value), {});
+    // On no lane, so that it holds up nothing that runs there.
     program.lane.back() = Lane::none;
     program.issue_start = start;
   }
@@ -158,6 +159,7 @@ Graph merge_jobs(std::span<const PlacedJob> jobs, std::int64_t devices) {
   Merger merger(devices);
   for (const PlacedJob& job : jobs) merger.add(job);
   Graph graph = merger.take();
+  // What held of the parts must hold of the whole.
   validate_graph(graph);
   return graph;
 }

@@ -55,6 +55,8 @@ std::vector<PipelineSlot> slots_around(PipelineAction action) {
 std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan) {
   const PipelineScheduleInfo& schedule = schedule_of(plan);
   constexpr std::int64_t kFewest = 4;  // micro-batches: below, most slots are first or last
+  // What stands for a slot must be true of it whenever it comes: not where passes overlap or go both ways,
+  // nor where gradients or weights are exchanged in between.
   if (!schedule.flushes || schedule.overlaps_passes || schedule.chains != 1 || plan.zero_stage >= 2 ||
       !model.uneven.empty() || plan.micro_batches < kFewest)
     return {};
@@ -100,6 +102,7 @@ std::optional<Graph> lone_block(const ShardedModel& model, const Plan& whole, st
   Program all;
   const NodeRange range = emit_stage_program(model, job, {chunk}, 0, templates, tables, all)
                               .slots[action == PipelineAction::forward ? 1 : 2];
+  // A slot without nodes takes no time.
   if (range.first == range.end) return graph;
   Program& program = graph.programs.emplace_back();
   program.role = "block";
@@ -107,6 +110,7 @@ std::optional<Graph> lone_block(const ShardedModel& model, const Plan& whole, st
   for (std::uint32_t node = range.first; node < range.end; ++node) {
     within.clear();
     for (const std::uint32_t before : all.dependences(node)) {
+      // What lies before the slot is done when it begins: that is what `waits_for_entry` made sure of.
       if (before >= range.first) within.push_back(before - range.first);
     }
     program.add(all.kind[node], all.phase[node], all.name[node], 0, all.payload[node], within);

@@ -65,6 +65,7 @@ RepeatedOperators repeated_operators(const Model& model, const Block& block, con
     Share again = kAll;
     std::vector<KeptResult> kept;
     if (op.weight_is_operand) again = keep_products(model, block, op, counter, kept);
+    // Results of collectives are kept, so that nothing is sent twice, and so are those of fused attention.
     if (fused_attention || exit_of(model, layout, op, floats).forward) {
       again = kNone;
       kept.clear();
@@ -75,6 +76,7 @@ RepeatedOperators repeated_operators(const Model& model, const Block& block, con
     if (i < last_reader || !needed_only) result.kept.insert(result.kept.end(), kept.begin(), kept.end());
     result.shares.push_back(again);
   }
+  // Tensors that share memory are kept as the one that owns it.
   for (KeptResult& each : result.kept) each.tensor = layout.owner[each.tensor];
   std::sort(result.kept.begin(), result.kept.end(),
             [](const KeptResult& a, const KeptResult& b) { return a.tensor < b.tensor; });

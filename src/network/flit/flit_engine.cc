@@ -119,6 +119,7 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   flit_wheel_.resize(std::bit_ceil(horizon));
   credit_wheel_.resize(flit_wheel_.size());
   wheel_mask_ = flit_wheel_.size() - 1;
+  // From one flit that moves to the next no delay takes longer than `patience_`, with 1000 cycles to spare.
   std::uint32_t slowest = 1;
   for (const FlitChannel& channel : network.outputs) slowest = std::max(slowest, channel.whole_period());
   patience_ = static_cast<std::int64_t>(horizon) + 1000 + slowest +
@@ -132,6 +133,8 @@ const std::vector<FlitEngine::Arrival>& FlitEngine::receive() {
     if ((one.target & kToNode) != 0) {
       const std::uint32_t vc = one.target & ~kToNode, port = port_of_[vc];
       const FlitChannel& channel = network_.outputs[port];
+      // The node takes a flit the moment it comes, so its room is free at once: only the way back of the
+      // credit counts.
       arrived_.push_back({channel.node, one.flit >> 2, (one.flit & kTail) != 0});
       --flits_inside_;
       credit_wheel_[static_cast<std::size_t>(now_ + channel.latency + 1 + router_.credit_delay) & wheel_mask_]
@@ -154,7 +157,11 @@ const std::vector<FlitEngine::Arrival>& FlitEngine::receive() {
 void FlitEngine::credit_arrives(std::uint32_t output_vc) {
   OutputVc& vc = outputs_[output_vc];
   ++vc.credits;
+  // An atomic VC is the next packet's only once the buffer behind it is empty: every credit is back, the
+  // tail's too.
   if (router_.atomic_vcs && vc.tail_sent && vc.credits == buffer_) vc.holder = kNone;
+  // With more than one credit it was ready already. So a router whose flits are all blocked is woken here,
+  // and need not be asked in between.
   if (!by_ready_ || vc.credits > 1 || vc.holder == kNone || vc.tail_sent ||
       port_of_[output_vc] >= network_.ports())
     return;
@@ -173,6 +180,7 @@ void FlitEngine::send(std::uint32_t node, const FlitPacket& packet) {
 }
 
 void FlitEngine::step() {
+  // Nodes before routers: heads that leave a node may draw their way, from the same row of random numbers.
   for (std::size_t word = 0; word < sending_.size(); ++word) {
     for (std::uint64_t left = sending_[word]; left != 0; left &= left - 1)
       node_sends(static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(left)));
@@ -205,6 +213,8 @@ void FlitEngine::skip_until(std::int64_t end) {
   if (now_ >= end || any_busy()) return;
   const std::int64_t begin = now_;
   const auto nothing = [&] {
+    // What is sent comes due within one turn of the wheel. So a whole turn without anything says that nothing
+    // is under way, and what is inside waits for ever.
     const std::size_t slot = static_cast<std::size_t>(now_) & wheel_mask_;
     return flit_wheel_[slot].empty() && credit_wheel_[slot].empty();
   };
@@ -237,6 +247,8 @@ void FlitEngine::node_sends(std::uint32_t number) {
   if (vc.credits == 0) return;
   const FlitChannel& channel = network_.outputs[output];
   if (head) {
+    // The route at the first router is found here, as at every hop with look-ahead routing: no router spends
+    // a cycle on it.
     if (router_.routing_delay == 0 || router_.one_step)
       set_route(network_.router_of_port[channel.input], channel.input, packet);
     vc.holder = number;
@@ -275,6 +287,8 @@ void FlitEngine::set_route(std::uint32_t router, std::uint32_t input_port, FlitP
       break;
     case RouteRule::dateline:
       if (entry.ejects) break;
+      // Ports of a ring come in pairs, one for each direction. A packet keeps its direction: only where it
+      // enters the ring is there a choice, and a draw.
       if (input / 2 == entry.port / 2) {
         port = input ^ 1;  // further the same way
       } else {
@@ -283,6 +297,8 @@ void FlitEngine::set_route(std::uint32_t router, std::uint32_t input_port, FlitP
       }
       break;
     case RouteRule::global_hops:
+      // The VC rises with each global link, from 0 where the packet leaves its node, and never falls: so
+      // nothing waits in a circle.
       if (input < network_.node_ports) packet.phase = 0;
       packet.phase |= entry.phase;
       break;
@@ -304,6 +320,8 @@ void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
     r.routing.batch = r.routing.count;
     r.routing.due = now_ + router_.routing_delay - 1;
   }
+  // All decide on the state as the cycle began, before any moves: the order of stages and of routers then
+  // decides nothing.
   if (r.vc_allocation.count > 0) evaluate_vcs(router);
   if (r.hold.count > 0) evaluate_hold(router);
   const bool granted = by_ready_ && wanted_outputs_[router] != 0;
@@ -319,6 +337,8 @@ void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
 void FlitEngine::accept_arrivals(std::uint32_t router) {
   Router& r = routers_[router];
   Flying* const begin = arrivals_.data() + network_.first_port[router];
+  // The wheel has them in the order in which they were sent, over links of any latency. Who queues first must
+  // not hang on that, so they come by input VC.
   for (std::uint32_t i = 1; i < r.arrivals; ++i) {
     const Flying one = begin[i];
     std::uint32_t place = i;
@@ -380,6 +400,7 @@ void FlitEngine::evaluate_vcs(std::uint32_t router) {
         if (outputs_[output].holder == kNone) requests_.push_back({list[i] - base, output - base});
       }
     }
+    // Some allocators draw though nobody asks, as BookSim's do: all later draws hang on how many came before.
     if (!requests_.empty() || vc_allocator_.draws_without_requests())
       vc_allocator_.allocate(router, requests_, match_.data());
     for (std::uint32_t i = 0; i < stage.batch; ++i) {
@@ -448,6 +469,8 @@ void FlitEngine::grant_ready(std::uint32_t router) {
 }
 
 void FlitEngine::move_granted(std::uint32_t router, std::int64_t step) {
+  // Heads draw their ways as they leave, so where ways are chosen by chance moves keep the order of the queue
+  // that `by_ready_` does without. Elsewhere the order of moves cannot be seen.
   if (chance_)
     std::sort(grants_.begin(), grants_.end(),
               [](const Grant& a, const Grant& b) { return a.order < b.order; });
@@ -483,6 +506,7 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
         if (!hope) continue;
       }
       if (!takes_flit(output)) continue;
+      // A held connection is not up for allocation: its flits go on in the stage of their own.
       const std::uint32_t input = port_of_[number];
       if (held_by_input_[input] != kNone || held_by_output_[output] != kNone) continue;
       // One request for each pair of ports: the VCs of an input take turns.
@@ -494,6 +518,7 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
       } else if (urgent != asked.urgent
                      ? urgent
                      : which + (which < offset ? vcs_ : 0) < asked.vc + (asked.vc < offset ? vcs_ : 0)) {
+        // One that does not speculate goes before one that does; among equals the input's turn decides.
         asked.vc = which;
         asked.urgent = urgent;
       }
@@ -515,6 +540,8 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
       switch_match_[request.input] = kNone;
     }
   }
+  // The grant was given cycles ago, or on the hope of a VC: meanwhile the room may be gone, the switch held,
+  // or the VC another's.
   if (!rechecked_ || now_ < stage.due) return;
   const std::uint32_t vc_base = first_vc(router);
   for (std::uint32_t i = 0; i < stage.batch; ++i) {
@@ -570,6 +597,8 @@ void FlitEngine::update_vcs(std::uint32_t router, std::int64_t step) {
     vc.output_vc = output;
     vc.state = State::active;
     if (by_ready_) {
+      // In front of all that wait. Where there is a list it is so by itself: they join behind the batch, and
+      // those of the batch that fail go behind them.
       vc.order = order(i, step, false);
       if (outputs_[output].credits > 0) set_ready(number, true);
     } else if (!router_.speculative) {
@@ -590,6 +619,7 @@ void FlitEngine::update_hold(std::uint32_t router, std::int64_t step) {
   for (std::uint32_t i = 0; i < r.hold.batch; ++i) {
     const std::uint32_t number = hold_list_[list_first_[router] + i];
     if (hold_result_[list_first_[router] + i] == kNone) {
+      // No credit: the switch is let go rather than blocked for others, and must be asked for again.
       release_hold(port_of_[number]);
       push(r.switch_allocation, switch_list_, router, number);
     } else {
@@ -664,6 +694,8 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
     sent = std::max(leaving(routers_[router], step), output_free_[output]);
     output_free_[output] = sent + 1;
   }
+  // Counted in fractions of a cycle, not rounded per flit: a link that is slower than a flit per cycle is
+  // right on the average.
   if (paced_)
     channel_free_[output] =
         std::max(channel_free_[output], sent * FlitChannel::kCycle) + network_.outputs[output].period;

@@ -251,6 +251,7 @@ class MessageFlits final : public Network, public OwnClock {
   }
   std::int64_t last_tick_by(Time time) const override {
     auto cycle = static_cast<std::int64_t>(static_cast<double>(time.value) / settings_.fabric.cycle_ps);
+    // The quotient may be rounded either way; only `time_of` says when a cycle is.
     while (time_of(cycle) > time) --cycle;
     while (time_of(cycle + 1) <= time) ++cycle;
     return cycle;
@@ -337,6 +338,7 @@ class MessageFlits final : public Network, public OwnClock {
       return;
     }
     std::int64_t left = message.bytes.value;
+    // Each packet chooses for itself, by what those before it have taken.
     for (std::int64_t packets = flights_[flight].packets_left; packets > 0; --packets) {
       const std::int64_t bytes = std::min(left, bytes_of_packet());
       wait_at({flight, choose(found), bytes, 1});
@@ -403,6 +405,7 @@ class MessageFlits final : public Network, public OwnClock {
       interface.pop_front();
       if (interface.empty()) waiting_[node / 64] &= ~(std::uint64_t{1} << node % 64);
     } else if (interface.size() > 1) {
+      // The other senders' turn.
       interface.push_back(std::move(interface.front()));
       interface.pop_front();
     }
@@ -419,6 +422,7 @@ class MessageFlits final : public Network, public OwnClock {
   }
 
   void deliver() override {
+    // Taken out first: who is told may send at once.
     for (const std::uint32_t number : std::exchange(arrived_, {})) {
       const Message& message = flights_[number].message;
       const std::uint32_t target = message.target;

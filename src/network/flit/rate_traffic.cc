@@ -229,6 +229,7 @@ class RateTraffic {
         const std::int64_t created = time++;
         if (coins_.next() >= creates_) continue;
         create(node, created);
+        // It is in the way now: the cycles from here on are decided about once it has left.
         break;
       }
       if (phase_ == Phase::draining && time > drain_time_ && !drained_[node]) {

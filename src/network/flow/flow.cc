@@ -43,6 +43,7 @@ std::vector<FlowWays> hashed_ways(const FlowJob& job) {
     FlowWays& both = ways.emplace_back(2);
     for (const bool back : {false, true}) {
       const FlowAddress from = back ? address.back() : address;
+      // By hops, as a switch would: each hashes the flow's address with a seed of its own.
       for (std::uint32_t node = from.source; node != from.destination;) {
         const std::uint32_t port = next_port(job.graph, routes, node, from);
         if (port == kNoPort) {
@@ -80,6 +81,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   std::vector<double> capacities;
   for (const GraphLink& link : graph.links) {
     const std::int64_t back = link.back ? link.back->bits_per_second : link.bits_per_second;
+    // Both directions of a link are links of their own, so that what comes back takes nothing from what goes.
     for (const std::int64_t bits : {link.bits_per_second, back})
       capacities.push_back(static_cast<double>(bits) * sharing.bandwidth_factor);
   }
@@ -106,9 +108,11 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     std::vector<MaxMin::Use> there, back;
     if (hashed) {
       there = choose_ways(std::span(both[flow]).first(1), WayChoice::first, rates);
+      // Acknowledgements are hashed by themselves, so that they may come back by another way.
       back = choose_ways(std::span(both[flow]).last(1), WayChoice::first, rates);
     } else {
       there = choose_ways(ways_of(flow), job.choice, rates);
+      // Where the way is chosen, acknowledgements take the same links back.
       for (const MaxMin::Use& use : there) back.push_back({.link = use.link ^ 1, .share = use.share});
     }
     const double latency_ns = delay_ns(there) * sharing.latency_factor;
@@ -131,6 +135,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   outcome.fct_ps.assign(job.flows.size(), -1);
   std::vector<std::uint32_t> coming(job.flows.size());
   for (std::uint32_t i = 0; i < coming.size(); ++i) coming[i] = i;
+  // Those that begin at one moment keep the file's order, in which they choose their ways.
   std::stable_sort(coming.begin(), coming.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return moving_ps[a] < moving_ps[b]; });
 
@@ -152,6 +157,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     fluid.since_ps = now_ps;
   };
   std::vector<Expected> expected;
+  // A stop beyond what 64 bits hold in picoseconds is none.
   const std::int64_t stop_ps =
       job.settings.stop_ns < INT64_MAX / 1000 ? job.settings.stop_ns * 1000 : INT64_MAX;
   const auto expect = [&](std::uint32_t flow) {
@@ -167,6 +173,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     if (std::min(begins, ends_at) > stop_ps) break;
     now = std::min(begins, ends_at);
     bool changed = false;
+    // Ends before beginnings: who chooses its way at this moment sees the links without those that are over.
     while (!expected.empty() && expected.front().ps == now) {
       const std::uint32_t flow = expected.front().flow;
       std::pop_heap(expected.begin(), expected.end());
@@ -194,6 +201,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       ++outcome.events;
       changed = true;
     }
+    // Rates once per moment, after all that begins or ends in it.
     if (!changed) continue;
     for (const std::uint32_t number : rates.solve()) {
       const std::uint32_t flow = flow_at[number];
@@ -205,9 +213,11 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       fluid.rate = rate;
       const double takes_ps = fluid.left / rate * 1e12;
       const std::int64_t done_ps =
+          // Past 9e18 ps the sum would overflow; such a flow has no end.
           takes_ps < 9e18 - static_cast<double>(now) ? now + std::llround(takes_ps) : INT64_MAX;
       const bool sooner = done_ps < fluid.done_ps;
       fluid.done_ps = done_ps;
+      // Only a sooner end needs an entry of its own; a later one is found when the earlier entry comes.
       if (sooner) expect(flow);
     }
   }

@@ -114,12 +114,14 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     if (!adapts(message)) add_up(uses, message.bytes, 1);
     const std::uint32_t number = rates_.open(uses);
     if (number >= flights_.size()) flights_.resize(number + 1);
+    // Numbers are used again: events of an earlier flight with this one are told apart by the generation.
     Flight& flight = flights_[number];
     flight = Flight(flight.generation + 1);
     flight.message = message;
     flight.connection = connection_of(message);
     flight.event = later(queue_.now(), latency);
     look_again(number);
+    // Nobody can say when: others that come may slow it down.
     return kEndOfTime;
   }
 
@@ -139,6 +141,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
         connection.last = number;
       }
     } else if (flight.done > now) {  // it slowed down since
+      // Events are not taken back when a rate falls: the event comes, and is put off.
       expect(number);
     } else {
       end(number);
@@ -157,6 +160,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       flight.since = now;
       flight.rate = rate;
       flight.done = later(now, from_seconds(flight.left / rate));
+      // Only a sooner end needs a new event; a later one is found when the old event comes.
       if (flight.done < flight.event) expect(number);
     }
   }
@@ -169,6 +173,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   // Rates depend neither on the time nor on the order in which flows came. Events that were put off are
   // counted, too, when they are due.
   bool add_state(StateDigest& state) const override {
+    // What counts are distances from now: two states are alike if all that is to come is, whenever it is.
     const Time now = queue_.now();
     const auto from_now = [&](Time time) { return time == kEndOfTime ? INT64_MAX : (time - now).value; };
     std::vector<bool> has_place(flights_.size());
@@ -181,6 +186,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
                 flight.state == State::flowing ? from_now(flight.since) : 0, from_now(flight.done),
                 from_now(flight.event));
     };
+    // Places in the line of a connection are told, since numbers of flights are not: those are handed out
+    // anew and mean nothing.
     for (const Connection& connection : connections_) {
       std::int64_t place = 0;
       for (std::uint32_t number = connection.first; number != kNone; number = flights_[number].next) {
@@ -276,6 +283,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     flight.state = State::flowing;
     flight.left = static_cast<double>(flight.message.bytes.value);
     flight.since = queue_.now();
+    // It chooses when it begins to move, by the loads of that moment, which it could not know when it was
+    // sent.
     if (adapts(flight.message)) {
       const std::vector<MaxMin::Use> uses =
           choose_ways(ways_.ways(flight.message), ways_.routing().choice, rates_);
@@ -287,6 +296,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       expect(number);
       return;
     }
+    // Its end is known at the end of the round, with its rate.
     flight.event = flight.done = kEndOfTime;
     rates_.add(number);
     for (const MaxMin::Use& use : uses_of_senders(number))
@@ -304,6 +314,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       changed_ = true;
     }
     connection.flowing = kNone;
+    // The next of the connection goes before the receiver is told: what the receiver sends in answer comes
+    // behind it.
     if (const std::uint32_t next = connection.first; next != kNone) {
       connection.first = flights_[next].next;
       begin(next);
@@ -325,6 +337,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       if (use.share == 1) {
         sum = later(sum, latency);
       } else {
+        // Shares are whole multiples of kShareUnit (2^-30), so this division is exact.
         shared += static_cast<WideProduct>(use.share / kShareUnit) * latency.value;
       }
     }

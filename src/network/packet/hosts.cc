@@ -16,6 +16,7 @@ void PacketSimulation::join_nic(std::uint32_t index) {
 
 void PacketSimulation::serve_host(std::uint32_t index) {
   Port& port = ports_[index];
+  // Acknowledgements first: what comes back is what lets others go on.
   if ((port.paused >> ack_priority_ & 1) == 0 && port.acknowledgements.head != kNone) {
     transmit(index, take(port.acknowledgements));
     return;
@@ -26,6 +27,7 @@ void PacketSimulation::serve_host(std::uint32_t index) {
   if (count == 0) return;
   const std::int64_t now = events_.now();
   std::uint32_t chosen = kNone, first_finished = kNone;
+  // Queue pairs take turns, beginning behind the one that sent last.
   std::uint32_t place = nic.last % count;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (++place == count) place = 0;
@@ -37,6 +39,7 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     }
     if (turn.finished) first_finished = std::min(first_finished, place);
   }
+  // Those that are over leave the row here, where places in it may move.
   if (first_finished != kNone) {
     std::uint32_t kept = first_finished;
     for (std::uint32_t i = first_finished; i < count; ++i) {
@@ -45,6 +48,7 @@ void PacketSimulation::serve_host(std::uint32_t index) {
         if (forgets_) forget_if_over(nic.turns[i].flow);
         continue;
       }
+      // The row moves up; who was chosen keeps its turn.
       if (i == chosen) chosen = kept;
       flows_[nic.turns[i].flow].turn = kept;
       nic.turns[kept++] = nic.turns[i];
@@ -58,13 +62,17 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     const std::int64_t free_ns = transmit(index, packet);
     Flow& flow = flows_[number];
     flow.last_size = packets_[packet].size;
+    // A flow at line rate is held back by its link alone, whose time is exact to the picosecond.
     flow.next_send_ns = settings_.pace && flow.rate != flow.line_rate
                             ? now + transmission_ns(flow.last_size, flow.rate)
                             : free_ns;
     refresh(number);
     return;
   }
+  // A wake is under way, at which all are looked at again.
   if (nic.wake_ns >= 0) return;
+  // Of all flows, also those that may not send: where the time of one is over no wake is set, and the next
+  // acknowledgement serves the port.
   std::int64_t soonest = INT64_MAX;
   for (const Turn& turn : nic.turns) soonest = std::min(soonest, turn.next_send_ns);
   if (soonest < INT64_MAX && soonest > now) {
@@ -77,6 +85,7 @@ void PacketSimulation::serve_host(std::uint32_t index) {
 void PacketSimulation::serve_first_in_line(std::uint32_t port, Nic& nic) {
   while (nic.last < nic.turns.size()) {
     const std::uint32_t index = nic.turns[nic.last++].flow;
+    // Places that were left are given back when they are half of the row: O(1) per turn.
     if (nic.last * std::size_t{2} >= nic.turns.size()) {
       nic.turns.erase(nic.turns.begin(), nic.turns.begin() + nic.last);
       nic.last = 0;
@@ -98,6 +107,7 @@ std::uint32_t PacketSimulation::choose_way(Flow& flow) const {
     return ways_.of_list(flow.ways_there, flow.packets_spread++ % flow.ways);
   return *std::ranges::min_element(ways_.list(flow.ways_there, flow.ways), {}, [&](std::uint32_t way) {
     const std::int64_t queued = way != WayStore::kEnd ? ports_[ways_[way].port].queued : 0;
+    // Queue and a packet, times the links to go: of equal queues the shorter way wins.
     return (queued + settings_.payload) * (ways_.links(way) + 1);
   });
 }
@@ -107,6 +117,7 @@ std::uint32_t PacketSimulation::choose_way(Flow& flow) const {
 void PacketSimulation::choose_again(Packet& packet) {
   const Flow& flow = flows_[packet.flow];
   const std::uint32_t hops = ways_.links(flow.way_there) - ways_.links(packet.step);
+  // Only of packets that have left their first switch, and are not on a longer way already.
   if (flow.ways == 1 || hops == 0 || ways_.links(packet.step) > ways_.links(flow.way_there)) return;
   const auto after = [&](std::uint32_t way, std::uint32_t same_as) {
     for (std::uint32_t hop = 0; hop < hops; ++hop) {
@@ -131,6 +142,7 @@ void PacketSimulation::refresh(std::uint32_t index) {
   Flow& flow = flows_[index];
   Nic& nic = nics_[ports_[flow.port].nic];
   if (flows_in_line_) {
+    // A flow stands in line once, however often it is refreshed.
     if (flow.turn != kNone || !transport_->may_send(index)) return;
     flow.turn = 0;
     nic.turns.push_back({0, index, flow.priority, true, false});
@@ -156,6 +168,7 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   data.step = transport_->choose_way(index, data);
   data.sent_ns = events_.now();
   if (has_telemetry_) telemetry_[packet].count = 0;
+  // New data moves the pointer; what is sent again does not.
   if (data.sequence == flow.next) flow.next += data.payload;
   ++outcome_.data_packets;
   if (data.sequence < flow.highest) {
@@ -184,6 +197,7 @@ void PacketSimulation::receive_data(std::uint32_t number) {
       packets_[frame].kind = PacketKind::pause;
       packets_[frame].priority = flow.priority;
       packets_[frame].size = kPauseFrame;
+      // As for every PFC frame (pause_peer).
       marking_.skip();
       append(ports_[exit].acknowledgements, frame);
       serve(exit);
@@ -202,6 +216,7 @@ void PacketSimulation::answer(std::uint32_t number, PacketKind kind) {
   answer.echo = answer.marked;
   answer.marked = false;
   answer.sequence = flow.expected;
+  // Control frames have one size, whatever the data was.
   answer.size = transport_->traits.control;
   outcome_.acknowledgements.sent += answer.size;
   if (settings_.acks_take_no_time) return receive_acknowledgement(number);
@@ -223,6 +238,7 @@ void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
 void PacketSimulation::finish(std::uint32_t index) {
   Flow& flow = flows_[index];
   flow.finished = true;
+  // Of connections only messages end; the pair stays.
   if (!mail_.empty()) return;
   if (!message_of_.empty()) arrived_.push_back(message_of_[index]);
   outcome_.flows[index].fct_ns = events_.now() - flow.start_ns;

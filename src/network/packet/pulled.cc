@@ -11,6 +11,7 @@ bool PacketSimulation::Pulled::Pieces::lose(std::uint64_t packet) {
   const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
   if (((here.known | here.lost) & bit) != 0) return false;
   here.lost |= bit;
+  // `first_lost` need not be lost itself: it is a place before which nothing is.
   first_lost = losses++ == 0 ? packet : std::min(first_lost, packet);
   return true;
 }
@@ -23,6 +24,7 @@ void PacketSimulation::Pulled::Pieces::learn(std::size_t place, std::uint64_t bi
 }
 
 std::uint64_t PacketSimulation::Pulled::Pieces::take_lost() {
+  // There is one, or nobody would ask: `losses` counts them.
   std::uint64_t place = first_lost / 64;
   while (word(place).lost == 0) ++place;
   Word& here = word(place);
@@ -59,6 +61,7 @@ std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& 
   const auto paths = static_cast<std::uint32_t>(settings_.paths);
   std::uint32_t& next = paths_[index].next_there;
   while (!shunned_.empty() && shunned_[std::size_t{index} * paths + next] != 0) {
+    // A name on which a packet was cut is skipped once, and then is as good as any.
     shunned_[std::size_t{index} * paths + next] = 0;
     next = (next + 1) % paths;
   }
@@ -93,6 +96,7 @@ bool PacketSimulation::Pulled::note_data(std::uint32_t index, const Packet& data
 void PacketSimulation::Pulled::note_acknowledged(std::uint32_t index, std::uint64_t sequence) {
   Flow& flow = sim_.flows_[index];
   const std::uint64_t end = (sequence + payload() - 1) / payload();
+  // A word at a time: an acknowledgement may tell of many packets.
   for (std::uint64_t packet = flow.acknowledged / payload(); packet < end;) {
     const std::uint64_t after = std::min(end, (packet / 64 + 1) * 64);
     pieces_[index].learn(packet / 64, ~std::uint64_t{0} >> (64 - (after - packet)) << (packet % 64));
@@ -158,6 +162,7 @@ std::uint32_t PacketSimulation::Pulled::nic_of_receiver(std::uint32_t index) {
 
 bool PacketSimulation::Pulled::pull_at_once(std::uint32_t index) {
   Pacer& pacer = pacers_[nic_of_receiver(index)];
+  // While others stand in line nobody is pulled out of turn.
   const std::int64_t now_ps = sim_.events_.now() * 1000;
   if (pacer.ticks || now_ps < pacer.free_ps) return false;
   pacer.free_ps = now_ps + pacer.interval_ps;
@@ -180,12 +185,14 @@ void PacketSimulation::Pulled::stand_in_line(std::uint32_t index, std::size_t li
 void PacketSimulation::Pulled::tick_later(std::uint32_t nic) {
   Pacer& pacer = pacers_[nic];
   pacer.ticks = true;
+  // Rounded up to whole nanoseconds; what that is too late is made good at the next pull (below).
   sim_.schedule(std::max(sim_.events_.now(), (pacer.free_ps + 999) / 1000), kTimer, nic);
 }
 
 void PacketSimulation::Pulled::timer(const WheelEvent& event) {
   const std::uint32_t nic = event.subject;
   const std::int64_t now_ps = sim_.events_.now() * 1000;
+  // Lines by rank: one is asked only when all before it are empty. Who no longer wants a pull costs none.
   for (std::size_t line = 0; line < kLines;) {
     const std::uint32_t index = pacers_[nic].lines[line].head;
     if (index == kNone) {

@@ -79,6 +79,7 @@ class PacketSimulation::Roce final : public Transport {
   }
   void begin_again(std::uint32_t index, std::int64_t) override { begin(index); }
 
+  // What recovers may send though the window is full: it sends what is counted as under way already.
   bool may_send(std::uint32_t index) const override {
     const Flow& flow = sim_.flows_[index];
     return (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
@@ -111,15 +112,19 @@ class PacketSimulation::Roce final : public Transport {
       if (arrived == flow.expected) {
         flow.expected = repeat.expected(place, payload(), flow.size);
       } else if (arrived > flow.expected) {
+        // Where packets take several ways, one that is early says nothing of those before it.
         missing = flow.ways == 1;
       }
       reply = true;
       data.repeat = arrived;
     } else if (arrived == flow.expected) {
       flow.expected += data.payload;
+      // As ns-3 has it: the interval is compared with all bytes so far, so that it only delays the first
+      // acknowledgement.
       reply = flow.expected >= static_cast<std::uint64_t>(settings_.ack_interval) ||
               (chunk != 0 && flow.expected % chunk == 0);
     } else if (arrived > flow.expected) {
+      // One NACK for each gap and interval: every packet behind a gap would ask for the same.
       if (sim_.events_.now() >= flow.next_nack_ns || flow.last_nack != flow.expected) {
         flow.next_nack_ns = sim_.events_.now() + kNackInterval;
         flow.last_nack = flow.expected;
@@ -127,6 +132,7 @@ class PacketSimulation::Roce final : public Transport {
         reply = missing = true;
       }
     } else {
+      // Old data is answered only where the sender asks, after a timeout.
       reply = data.asks;
     }
     if (!sim_.mail_.empty()) sim_.note_arrivals(index);
@@ -142,6 +148,7 @@ class PacketSimulation::Roce final : public Transport {
     const std::uint32_t index = packet.flow;
     Flow& flow = sim_.flows_[index];
     std::uint64_t sequence = packet.sequence;
+    // Only whole chunks count: what is left of one is sent again from its beginning.
     if (settings_.recovery == LossRecovery::go_back_0 && sequence < flow.size) {
       const auto chunk = static_cast<std::uint64_t>(settings_.chunk);
       sequence = sequence / chunk * chunk;
@@ -157,6 +164,7 @@ class PacketSimulation::Roce final : public Transport {
       const std::uint64_t place = packet.repeat / payload(), first = flow.acknowledged / payload();
       Selective::set(repeat.known, place);
       repeat.highest_known = std::max(repeat.highest_known, place);
+      // What was found missing before is on its way again; only a gap behind all that is a new loss.
       if (packet.kind == PacketKind::nack && first >= repeat.recover_until) {
         repeat.resend = first;
         repeat.recover_until = (flow.highest + payload() - 1) / payload();
@@ -189,6 +197,7 @@ class PacketSimulation::Roce final : public Transport {
   void timer(const WheelEvent& event) override {
     Flow& flow = sim_.flows_[event.subject];
     DcqcnState& state = dcqcn_[event.subject];
+    // Timers are not taken back when a flow starts over: those of a former life carry another stamp.
     if (flow.finished || event.stamp != stamp_of(event.kind, event.subject)) {
       sim_.events_.forget();
       return;
@@ -304,6 +313,7 @@ class PacketSimulation::Roce final : public Transport {
         if (!packet.echo) break;
         DcqcnState& state = dcqcn_[index];
         state.marked_for_alpha = state.marked_for_decrease = true;
+        // Timers begin with the first mark: until then alpha means nothing.
         if (state.started) break;
         state.alpha = 1;
         state.marked_for_alpha = false;
@@ -339,6 +349,7 @@ class PacketSimulation::Roce final : public Transport {
 
   void change_rate(std::uint32_t index, std::int64_t rate) {
     Flow& flow = sim_.flows_[index];
+    // The time of the next packet was set by the old rate: the difference is made good.
     flow.next_send_ns += transmission_ns(flow.last_size, rate) - transmission_ns(flow.last_size, flow.rate);
     Nic& nic = sim_.nics_[sim_.ports_[flow.port].nic];
     if (nic.wake_ns >= 0 && flow.next_send_ns < nic.wake_ns) {

@@ -29,6 +29,7 @@ PacketOutcome PacketSimulation::run() {
   outcome_.events = events_.handled();
   outcome_.frames = frames();
   sum_pauses();
+  // Nothing is left to happen: flows that are not over wait for each other.
   if (pending_ == 0) explain_deadlock();
   if (sampler_) outcome_.samples = sampler_->samples(events_.now());
   count_in_flight();
@@ -135,6 +136,7 @@ void PacketSimulation::handle(const WheelEvent& event) {
       break;
     case kWake: {
       Nic& nic = nics_[ports_[event.subject].nic];
+      // Another time has been agreed on since.
       if (nic.wake_stamp != event.stamp) {
         events_.forget();
         break;
@@ -175,6 +177,7 @@ void PacketSimulation::handle(const WheelEvent& event) {
       break;
     case kPauseOver: {
       Port& port = ports_[event.subject];
+      // The peer may have let it go on, and paused it again: the later pause has a time of its own.
       if ((port.paused >> event.stamp & 1) == 0 ||
           pauses_[event.subject].since_ns[event.stamp] > events_.now() - longest_pause_ns(port.rate))
         break;
@@ -220,6 +223,8 @@ std::int64_t PacketSimulation::transmit(std::uint32_t index, std::uint32_t packe
   port.busy = true;
   port.sending = packet;
   Packet& leaving = packets_[packet];
+  // Packets leave to the picosecond though events are whole nanoseconds: what is left over is carried to the
+  // next one, so that a full link is exactly as fast as it is.
   const std::int64_t takes_ps = port.transmission_ps[leaving.size];
   const std::int64_t sent = events_.now() + (takes_ps + port.carry_ps) / 1000;
   port.carry_ps = static_cast<std::int32_t>((takes_ps + port.carry_ps) % 1000);
@@ -228,6 +233,7 @@ std::int64_t PacketSimulation::transmit(std::uint32_t index, std::uint32_t packe
   port.busy_ps += takes_ps;
   if (sampler_)
     sampler_->carries(index, static_cast<double>(events_.now()), static_cast<double>(sent), leaving.size);
+  // Both directions of a cable are ports with numbers that differ in the last bit.
   leaving.port = index ^ 1;
   schedule(sent, kSent, index);
   schedule(sent + port.delay_ns, kArrived, packet);
@@ -252,6 +258,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
     drop(number, true);
     return;
   }
+  // One draw for everything that comes over a link that loses some, pauses and acknowledgements included.
   if (port.loss_stream != kNone && losses_[port.loss_stream].next() < port.loss) {
     drop(number, true);
     return;
@@ -333,6 +340,7 @@ void PacketSimulation::count_in_flight() {
   for (const std::array<Shares, kPriorities>& port : shares_) {
     for (const Shares& share : port) count_queue(share.queue);
   }
+  // What is on a link is in no queue, only in the event of its arrival.
   WheelEvent event;
   while (events_.next(INT64_MAX, event)) {
     if (event.kind == kArrived) count(packets_[event.subject]);

@@ -9,6 +9,7 @@ namespace armilla {
 void PacketSimulation::serve_switch(std::uint32_t index) {
   Port& port = ports_[index];
   int queue = 0;
+  // Queue 0 goes before all others and cannot be paused.
   if ((port.waiting & 1) == 0) {
     const unsigned open = port.waiting & ~port.paused & 0xfeU;
     if (open == 0) return;
@@ -28,6 +29,7 @@ void PacketSimulation::serve_switch(std::uint32_t index) {
 
 void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, std::uint8_t queue) {
   Port& port = ports_[index];
+  // A packet still knows by which port it came, whose share of the buffer it gives back.
   const std::uint32_t size = packets_[number].size, came_by = packets_[number].port;
   if (queue == 0 && discipline_ == SwitchDiscipline::trim) shares_[index][queue].leaving -= size;
   if (queue != 0) {
@@ -35,6 +37,8 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
     Shares& in = shares_[came_by][queue];
     Shares& out = shares_[index][queue];
     if (discipline_ == SwitchDiscipline::pause) {
+      // Given back in the opposite order of taking: headroom first, then what is shared, at last the port's
+      // own reserve, which is nobody else's.
       const std::uint32_t from_headroom = std::min(in.headroom, size);
       const std::uint32_t shared = in.arrived > kReserve ? in.arrived - kReserve : 0;
       here.shared_used -= std::min(size - from_headroom, shared);
@@ -45,12 +49,15 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
     }
     out.leaving -= size;
     if (settings_.ecn) {
+      // Marked by what is left behind it as it leaves, not by what it met when it came.
       bool mark = out.leaving > port.ecn.maximum;
       if (!mark && out.leaving > port.ecn.minimum) {
         const double probability = port.ecn.probability *
                                    static_cast<double>(out.leaving - port.ecn.minimum) /
                                    static_cast<double>(port.ecn.maximum - port.ecn.minimum);
+        // No draw where the outcome is certain.
         mark = marks(probability, index);
+        // What follows from a draw does not follow from the state: patterns end here.
         if (forward_) forward_->left_to_chance(index);
       }
       if (mark) {
@@ -61,6 +68,7 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
     }
     if (in.pausing) {
       const std::uint32_t used = in.arrived > kReserve ? in.arrived - kReserve : 0;
+      // Below the threshold by an offset, so that the peer is not stopped and let go with every packet.
       if (in.headroom == 0 && (used == 0 || used + kResumeOffset <= threshold(ports_[came_by]))) {
         pause_peer(came_by, queue, false);
       }
@@ -70,6 +78,7 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
     Telemetry& told = telemetry_[number];
     const auto unit = static_cast<std::uint64_t>(settings_.telemetry_unit);
     told.hops[told.count++ % kTelemetryHops] = {
+        // Times, bytes and queues run over, as in the telemetry's fields of 24, 20 and 17 bits.
         static_cast<std::uint32_t>(events_.now()) & 0xff'ffffU,
         static_cast<std::uint32_t>(static_cast<std::uint64_t>(port.carried_bytes) / (128 * unit)) & 0xf'ffffU,
         static_cast<std::uint32_t>(port.queued / (80 * unit)) & 0x1'ffffU, index, port.rate};
@@ -89,6 +98,7 @@ void PacketSimulation::pause_peer(std::uint32_t index, int priority, bool pause)
   if (marking_coins_.empty()) marking_.skip();  // ns-3 draws an identification for the frame
   Port& port = ports_[index];
   shares_[index][static_cast<std::size_t>(priority)].pausing = pause;
+  // Pauses go by queue 0, before all data, and are never held back themselves.
   append(shares_[index][0].queue, number);
   port.waiting |= 1;
   port.queued += frame.size;
@@ -103,12 +113,14 @@ bool PacketSimulation::trim(std::uint32_t number, std::uint32_t exit) {
   Port& port = ports_[exit];
   if (packet.priority != 0) {
     Shares& data = shares_[exit][packet.priority];
+    // The one that is being sent has left the queue but not the port: it counts.
     const Packet* sending = port.busy ? &packets_[port.sending] : nullptr;
     const std::uint32_t sent = sending != nullptr && sending->priority != 0 ? sending->size : 0;
     if (static_cast<std::int64_t>(data.leaving) + sent + packet.size <= trim_limit_) {
       data.leaving += packet.size;
       return true;
     }
+    // A coin, so that flows in step are not cut one and the same all the time.
     if (data.queue.head != kNone && throw_coin()) {
       Packet& last = packets_[data.queue.tail];
       data.leaving += packet.size - last.size;
@@ -144,6 +156,7 @@ void PacketSimulation::forward(std::uint32_t number) {
   std::uint32_t exit = 0;
   if (hashed_) {
     FlowAddress flow = flows_[packet.flow].address;
+    // A path is another source port to switches, which hash it like a flow of its own.
     flow.source_port = static_cast<std::uint16_t>(flow.source_port + packet.path);
     exit = next_port(job_.graph, routes_, ports_[entry].node, back ? flow.back() : flow);
     if (exit == kNoPort) {
@@ -191,6 +204,7 @@ void PacketSimulation::forward(std::uint32_t number) {
       in.arrived = held;
       here.shared_used += std::min(packet.size, held - kReserve);
     }
+    // What goes out is counted apart from what came in: pauses go by inputs, marks by outputs.
     shares_[exit][queue].leaving += packet.size;
     if (!in.pausing) {
       const std::uint32_t now_used = in.arrived > kReserve ? in.arrived - kReserve : 0;

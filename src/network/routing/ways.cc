@@ -148,6 +148,7 @@ std::string Ways::link_name(std::uint32_t number) const {
 std::span<const Ways::Way> Ways::ways(const Message& message) {
   const auto source = static_cast<std::uint32_t>(message.source);
   const auto destination = static_cast<std::uint32_t>(message.destination);
+  // All at once: what is needed again is found again, the same, as ways follow from the pair alone.
   if (ways_known_ >= kMostKnown) {
     known_.clear();
     ways_known_ = 0;
@@ -277,6 +278,7 @@ std::vector<Ways::Way> Ways::all_shortest(std::uint32_t source, std::uint32_t de
   }
   if (found.size() <= kMostWays) return found;
   found.clear();
+  // Keys follow from the pair alone, so that its ways do not depend on who was asked about before.
   std::uint64_t key = pair_key(source, destination);
   for (std::size_t tries = 0; tries < 4 * kMostWays && found.size() < kMostWays; ++tries) {
     Way way = shortest(source, destination, key);

@@ -123,6 +123,7 @@ class GarnetReader {
     const std::int64_t latency = count(link.latency_key, 1, 1'000'000);
     const std::int64_t cycles = (flit_bits_ + width - 1) / width;
     return {static_cast<double>(flit_bits_) / 8 / static_cast<double>(cycles),
+            // A bridge stands at both ends of such a link.
             router_latency_ + latency + (cycles > 1 ? 2 * kBridgeCycles : 0)};
   }
 
@@ -139,6 +140,7 @@ class GarnetReader {
     }
     const std::int64_t rings = ways * count(key, 1, 1 << 16), pairs = (rings + 1) / 2;
     Hop hop = hop_over(link);
+    // A cable has both directions: an odd ring out is shared between them, and said.
     if (rings % 2 != 0) {
       hop.bytes_per_ns *= static_cast<double>(rings) / static_cast<double>(2 * pairs);
       warnings_.push_back(fmt::format(

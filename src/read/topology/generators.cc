@@ -75,6 +75,7 @@ MachineLinks make_fat_tree(const ParameterValues& values) {
   const Time latency = values.time("latency");
   GraphBuilder builder;
   const std::int64_t devices = checked_multiply(k * half, half, values.where("k"));
+  // Not all of a tree that is too large: one node more than may be is enough to be refused.
   builder.nodes(NetworkNodeKind::device, "gpu", std::min(devices, kMostNodes + 1));
   const std::int64_t edge = builder.nodes(NetworkNodeKind::switched, "edge", k * half);
   const std::int64_t middle = builder.nodes(NetworkNodeKind::switched, "agg", k * half);
@@ -85,6 +86,8 @@ MachineLinks make_fat_tree(const ParameterValues& values) {
     const std::int64_t pod = i / half, place = i % half;
     for (std::int64_t j = 0; j < half; ++j)
       builder.join(edge + i, middle + pod * half + j, bandwidth, latency);
+    // Aggregation switches in the same place of their pods share core switches, so that any two pods have
+    // (k/2)^2 ways.
     for (std::int64_t j = 0; j < half; ++j)
       builder.join(middle + i, core + place * half + j, bandwidth, latency);
   }
@@ -103,6 +106,7 @@ MachineLinks make_leaf_spine(const ParameterValues& values) {
   const std::int64_t leaves = count_of(values, "leaves", 1), hosts = count_of(values, "hosts", 1),
                      spines = count_of(values, "spines", 1);
   const Bandwidth bandwidth = values.bandwidth("bandwidth");
+  // A leaf's links to all spines together carry what its devices do, but for the oversubscription.
   const Bandwidth up(bandwidth.value * static_cast<double>(hosts) / static_cast<double>(spines) /
                      static_cast<double>(count_of(values, "oversubscription", 1)));
   const Time latency = values.time("latency");
@@ -166,6 +170,8 @@ MachineLinks make_rail_pods(const ParameterValues& values) {
   for (std::int64_t i = 0; i < pods * gpus; ++i) {
     for (std::int64_t j = 0; j < spines; ++j) builder.join(leaf + i, spine + j, up, latency, 1);
   }
+  // Links from one device to another, the farthest way; a switched dimension is two links, so each takes half
+  // of it.
   const double hops = (pods > 1 ? 4 : 2) + (has_nics ? 2 : 0);
   const Bandwidth rail = has_nics ? std::min(bandwidth, values.bandwidth("pcie")) : bandwidth;
   return std::move(builder).in(
@@ -211,6 +217,7 @@ MachineLinks make_dragonfly(const ParameterValues& values) {
   }
   for (std::int64_t i = 0; i < groups; ++i) {
     for (std::int64_t k = i + 1; k < groups; ++k) {
+      // Each end counts its links from its own group on, which gives every two groups one cable.
       const std::int64_t here = k - i - 1, there = i + groups - k - 1;
       builder.join(first + i * a + here / h, first + k * a + there / h, bandwidth, global_latency);
     }

@@ -291,6 +291,7 @@ class BooksimReader {
         whole("seed", 0, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
     traffic(study.traffic);
     config.notes = rest();
+    // Behind `rest`, which still calls it idle: no figure of the run depends on it.
     config.channel_bits = whole("channel_width", 128, 1, 1 << 20);
     return config;
   }
@@ -332,6 +333,7 @@ class BooksimReader {
       throw Error(where("st_final_delay"), "the switch takes no time: st_prepare_delay + st_final_delay is 0",
                   "at least 1");
     router.credit_delay = whole("credit_delay", 0, 0, kMostDelay);
+    // BookSim takes fractions of a step by adding them up from cycle to cycle.
     const double speedup = number("internal_speedup", 1, 1, 16);
     if (speedup != std::floor(speedup))
       throw Error(where("internal_speedup"), "a fraction of a step is not modelled",

@@ -24,6 +24,7 @@ AstraEngine::~AstraEngine() = default;
 void AstraEngine::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call_id,
                         std::uint64_t sequence) {
   const CollectiveCall& call = context_.graph.collectives[call_id];
+  // Themis follows rank 0's loads, whichever rank is the first to issue.
   if (rank == 0) planner_.first_rank_issues(context_.queue.now());
   const CollectiveInstances::Issued issued = instances_.issue(rank, node, call_id, sequence);
   if (issued.fresh) make_chunks(issued.id);
@@ -32,6 +33,7 @@ void AstraEngine::issue(std::int32_t rank, std::uint32_t node, std::uint32_t cal
   const std::int32_t priority = queues_.priority_of(rank, call);
   for (std::uint32_t chunk = first; chunk < first + chunks; ++chunk)
     create_stream(*chunks_[chunk], issued.member, rank, priority);
+  // Nothing to move: the call is over as it is issued.
   if (chunks == 0) instances_.finish_chunk(issued.id, issued.member);
 }
 
@@ -85,6 +87,7 @@ void AstraEngine::make_chunk(std::uint32_t instance_id, std::vector<AstraPhase> 
     stream.rank = context_.classes.real_rank(ranks[m]);
     const std::int32_t group = family.group_of[static_cast<std::size_t>(stream.rank)];
     const std::int32_t first = family.groups[static_cast<std::size_t>(group)].front();
+    // Where groups are joined, positions count from the first member of the rank's own.
     const std::int32_t base =
         folded.member_of[static_cast<std::size_t>(context_.classes.simulated_rank(first))];
     stream.base = chunk.first_stream + static_cast<std::uint32_t>(base);
@@ -133,6 +136,7 @@ void AstraEngine::enter_phase(std::uint32_t id) {
     stream.here =
         static_cast<std::int32_t>(stream.rank / planner_.logical_strides()[d] % planner_.logical_sizes()[d]);
   }
+  // Idle ranks begin at once and wait at the barrier only: their queues see nothing of the phase.
   stream.idle = is_idle(stream);
   if (stream.idle) {
     begin_collective(id);
@@ -187,6 +191,7 @@ void AstraEngine::advance(std::uint32_t id) {
   AstraChunk& chunk = *streams_[id].chunk;
   chunk.at_barrier.push_back(id);
   if (chunk.at_barrier.size() < chunk.members) return;
+  // All leave together whatever the order in which they came, so ranks that are watched may meet here.
   if (context_.order.is_watched()) context_.order.meet();
   const std::vector<std::uint32_t> together = std::move(chunk.at_barrier);
   chunk.at_barrier.clear();
@@ -353,6 +358,7 @@ void AstraEngine::received(AstraStream& stream, std::int32_t slot) {
         later(messages.time, context_.queue.now() - stream.chunk->posted[static_cast<std::size_t>(slot)]);
     ++messages.count;
   }
+  // Several messages may have to be there before one packet goes on.
   ++stream.received;
   if (++stream.unanswered < stream.crossing->receives) return;
   stream.unanswered = 0;

@@ -76,6 +76,7 @@ AstraPlanner::ChunkSizes AstraPlanner::chunk_sizes(const CollectiveCall& call,
   if (call.kind == CollectiveKind::all_gather) sizes.total /= group_size;
   sizes.chunk = sizes.total / system_.splits;
   const std::int64_t world = rank_count(system_);
+  // ASTRA-sim 2 raises chunks to a byte for each rank, but for all-gathers.
   const bool raises = system_.semantics != Semantics::astra1 && call.kind != CollectiveKind::all_gather;
   if (raises && world > sizes.chunk) {
     sizes.chunk = world;

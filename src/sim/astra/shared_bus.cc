@@ -118,6 +118,7 @@ class SharedBuses::Bus {
     }
 
     void send_next_if_fair() {
+      // After so many in a row the partner goes first, unless it has had as many itself.
       if (in_a_row > kTransfersInARow && !partner.sends.empty() && partner.in_a_row <= kTransfersInARow) {
         if (partner.state == State::free) partner.happens(BusEvent::look);
         return;
@@ -128,6 +129,7 @@ class SharedBuses::Bus {
     void send_next() {
       const ChannelParameters& p = channel_.parameters;
       std::int64_t offset = p.o;
+      // The gap holds from one sending to the next; after receiving there is the overhead alone.
       if (previous == State::sending) {
         const std::int64_t since = (channel_.context.queue.now() - last_transfer).value / 1000;
         offset = p.o + since > p.g ? p.o : p.g - since;

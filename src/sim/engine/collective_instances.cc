@@ -36,6 +36,7 @@ std::uint32_t CollectiveInstances::open(std::uint32_t call, std::uint32_t group,
     instance = std::move(spare_.back());
     spare_.pop_back();
   }
+  // A closed instance leaves its memory behind, that of its members above all.
   std::vector<CollectiveIssue> issues = std::move(instance->issues);
   *instance = {};
   instance->call = call;
@@ -63,6 +64,8 @@ void CollectiveInstances::finish_chunk(std::uint32_t id, std::uint32_t member) {
   if (--issue.chunks_left > 0) return;
   start(id, member);  // where nothing had to be sent
   const std::int32_t rank = instance.ranks->members[member];
+  // What is told may issue the group's next, and open an instance: nothing of this one is touched behind
+  // here.
   const std::uint32_t node = issue.node;
   if (--instance.members_left == 0) spare_.push_back(std::move(instances_[id]));
   client_.collective_finished(rank, node);
@@ -93,6 +96,8 @@ void CollectiveInstances::add_state(StateDigest& state, const Viewpoint& view) c
                   of_group_[family][static_cast<std::size_t>(group)].size() - issued_[family][rank]);
     }
   }
+  // Instances close nearly in the order in which they were opened: those in front need not be looked at
+  // again.
   while (closed_ < instances_.size() && !instances_[closed_]) ++closed_;
   for (std::size_t id = closed_; id < instances_.size(); ++id) {
     if (!instances_[id]) continue;

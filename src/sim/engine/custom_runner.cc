@@ -45,6 +45,8 @@ void CustomRunner::match(const CustomCollective& collective, Prepared& made) {
     const std::vector<CustomNode>& nodes = collective.members[static_cast<std::size_t>(m)].nodes;
     for (std::uint32_t n = 0; n < nodes.size(); ++n) {
       if (nodes[n].kind != CustomNode::Kind::receive) continue;
+      // Two receives that look alike: which send goes to which is known only as they are posted, and the
+      // messenger matches them then.
       if (!receives.try_emplace({nodes[n].peer, m, nodes[n].tag}, n).second) return;
     }
   }
@@ -57,6 +59,7 @@ void CustomRunner::match(const CustomCollective& collective, Prepared& made) {
       const auto found = receives.find({m, node.peer, node.tag});
       if (found == receives.end()) return;
       const CustomNode& other = collective.members[static_cast<std::size_t>(node.peer)].nodes[found->second];
+      // Sizes must agree as well, as matching goes by them, too.
       if (other.bytes != node.bytes || other.share != node.share || other.shares != node.shares) return;
       made.receive[made.offset[static_cast<std::size_t>(m)] + n] = found->second;
       receives.erase(found);
@@ -86,12 +89,14 @@ void CustomRunner::start(std::uint32_t id, std::int32_t m, Notice done) {
   Member& member = instance.members[static_cast<std::size_t>(m)];
   const auto nodes = static_cast<std::uint32_t>(program.nodes.size());
   member.left = nodes;
+  // Instances go by when they began: their numbers are used again.
   member.started = starts_++;
   member.done = done;
   for (std::uint32_t node = 0; node < nodes; ++node) {
     if (program.dependences(node).empty()) issue(id, m, node);
   }
   if (nodes > 0) return;
+  // Nobody is told from within its own call.
   const std::int32_t rank = (*instance.ranks)[static_cast<std::size_t>(m)];
   context_.order.schedule(rank, context_.queue.now(), target_, pack(id, m, kBegin));
 }
@@ -110,6 +115,7 @@ void CustomRunner::make_ready(std::uint32_t id, std::int32_t m, std::uint32_t n)
 
 void CustomRunner::take_turn(std::int32_t rank) {
   std::vector<Ready>& ready = waiting_[static_cast<std::size_t>(rank)];
+  // What became ready in a round acts in an order that does not depend on the order of its events.
   std::sort(ready.begin(), ready.end(), [](const Ready& a, const Ready& b) {
     return std::tie(a.started, a.node) < std::tie(b.started, b.node);
   });
@@ -184,6 +190,7 @@ void CustomRunner::node_done(std::uint32_t id, std::int32_t m, std::uint32_t n) 
   }
   const Member& member = instances_[id].members[static_cast<std::size_t>(m)];
   if (member.left > 0) return;
+  // Released before anybody is told: they may open another instance in its place.
   const Notice done = member.done;
   if (--instances_[id].members_left == 0) instances_.release(id);
   context_.queue.handler(done.target).handle(done.argument);

@@ -13,6 +13,8 @@ Channel Messenger::matched(const Channel& channel) const {
   const std::vector<std::int32_t>& stands_for = context_.classes.stands_for;
   if (stands_for.empty()) return channel;
   Channel folded = channel;
+  // Ranks of one class post what they send to, and receive from, under their representatives' names: one
+  // message stands for all.
   folded.source = stands_for[static_cast<std::size_t>(channel.source)];
   folded.destination = stands_for[static_cast<std::size_t>(channel.destination)];
   return folded;
@@ -61,6 +63,7 @@ void Messenger::send(const Channel& channel, Notice done) {
     transmit(channel, done);
     return;
   }
+  // Through an event of this moment: nobody is told from within the call by which it posts.
   if (post(handshakes_, matched(channel), done))
     context_.queue.schedule(context_.queue.now(), target_, flights_.add({Kind::late_send, channel, done}));
 }

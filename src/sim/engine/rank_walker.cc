@@ -35,6 +35,8 @@ bool same_successors(const Graph& graph, const Program& a, const Program& b, boo
     return std::tie(program.first_dependence, program.dependence, program.loop.first, program.loop.end,
                     program.loop.period, program.loop.more);
   };
+  // Lanes count where the host issues (it issues some only) and where chains do; kinds and payloads where
+  // calls make it wait.
   const bool counts = a.issue_time > Time(0);
   return counts == (b.issue_time > Time(0)) && ((!counts && !chains) || a.lane == b.lane) &&
          parts(a) == parts(b) && (!chains || a.kind == b.kind) &&
@@ -51,6 +53,7 @@ bool computes_in_order(const Program& program) {
   std::vector<std::uint32_t> over(program.size());  // of those on the device, how many are, when a node is
   std::uint32_t count = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
+    // Of a later id it is not known yet what it comes behind; such programs go without chains.
     for (const std::uint32_t dependence : program.dependences(node)) {
       if (dependence >= node) return false;
       over[node] = std::max(over[node], over[dependence]);
@@ -76,6 +79,8 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
   // Traces of a job often differ in durations alone: what follows from dependences is then kept once.
   std::vector<std::uint32_t> successors_of;
   contends_ = std::ranges::any_of(graph.collectives, [](const auto& call) { return call.processors > 0; });
+  // Chains leave out the moments between their nodes, so nobody may ask for those, and no call may change the
+  // pace within one.
   chains_ = !contends_ && context.order.in_rounds() && executors.recorder.keeps_sums_only();
   for (const Program& program : graph.programs) {
     Loop loop = program.loop;
@@ -100,6 +105,8 @@ RankWalker::Successors::Successors(const Graph& graph, const Program& program, c
       if (dependence >= loop.first) ends_from = std::min(ends_from, dependence);
     }
   }
+  // Only the last written period is repeated. What it reaches back to bounds how many periods a node's end
+  // concerns.
   for (std::uint32_t written = loop.end - loop.period; written < loop.end; ++written) {
     for (const std::uint32_t dependence : program.dependences(written)) reach = std::min(reach, dependence);
   }
@@ -122,12 +129,15 @@ void RankWalker::Successors::find_chains(const Program& program, const Loop& loo
   if (!computes_in_order(program)) return;
   continues.resize(program.size());
   for (std::uint32_t node = 0; node + 1 < program.size(); ++node) {
+    // What enters the loop or leaves it is followed differently the first or the last time, so chains end
+    // there.
     if (node + 1 == loop.first || node + 1 == loop.end) continue;
     const std::span<const std::uint32_t> next = dependents.of(node);
     continues[node] = computes(program, node) && computes(program, node + 1) && next.size() == 1 &&
                       next.front() == node + 1 && program.dependences(node + 1).size() == 1;
   }
   if (loop.more == 0) return;
+  // A node and its copies are looked up at one written place, whose answer must be true of all of them.
   for (std::uint32_t place = loop.end - loop.period; place < loop.end; ++place) {
     bool all = true;
     for (std::uint32_t node = loop.first + (place - loop.first) % loop.period; node < loop.end;
@@ -157,6 +167,7 @@ void RankWalker::start() {
       if (dependences == 0) make_ready(rank, written);
     }
   }
+  // Only now: what one rank issues may concern ranks that come later.
   for (std::size_t r = 0; r < ranks_.size(); ++r) issue_ready(static_cast<std::int32_t>(r));
 }
 
@@ -165,6 +176,8 @@ std::uint32_t RankWalker::waiting(const Rank& rank, std::uint32_t node) const {
   if (node >= behind(loop)) return rank.waiting_behind[node - behind(loop)];
   if (node < rank.waiting_for.size()) return rank.waiting_for[node];
   const Program& program = context_.graph.programs[rank.program];
+  // Not touched yet: it waits for all of its dependences. So a loop of many periods takes the memory of what
+  // is under way.
   return static_cast<std::uint32_t>(program.dependences(loop.written(node)).size());
 }
 
@@ -202,6 +215,8 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
     }
   }
   if (node < loop.first) return;
+  // Copies follow the last written period: copy c of a node there depends on what is c periods behind what is
+  // written. So the dependents of `node` in copy c are those of the node c periods before it.
   if (loop.more > 0 && node >= successors.reach + loop.period) {
     std::uint32_t copy = node < loop.end ? 1 : (node - loop.end) / loop.period + 1;
     const std::uint32_t last = std::min(loop.more, (node - successors.reach) / loop.period);
@@ -212,6 +227,8 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
       }
     }
   }
+  // What stands behind the loop names nodes of its last period, which are later by all periods that are not
+  // written.
   if (node < loop.first + skipped) return;
   for (const std::uint32_t next : successors.dependents.of(node - skipped)) {
     if (next < loop.end) continue;
@@ -254,6 +271,8 @@ std::int64_t RankWalker::spare_periods() const {
   std::int64_t spare = INT64_MAX;
   for (const Rank& rank : ranks_) {
     const Loop& loop = loop_of(rank);
+    // A period may be left out only if nothing behind the loop waits for what was done in it: `ends_from`
+    // says where that begins.
     const std::uint32_t from = successors_of(rank).ends_from;
     const std::uint32_t used = rank.reached <= from ? 0 : (rank.reached - from - 1) / loop.period + 1;
     spare = std::min(spare, std::int64_t{loop.more} - std::int64_t{used});
@@ -281,6 +300,8 @@ void RankWalker::leave_out(std::int64_t periods, Time skipped) {
     const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * loop_of(rank).period;
     rank.nodes_left -= nodes;
     rank.nodes_left_out += nodes;
+    // One that waits for the device has kept pace with it: its issues and its waits together took what was
+    // skipped.
     if (successors_of(rank).awaits_in_period) {
       rank.awaited = next_awaited(rank, rank.passed);
       continue;
@@ -307,7 +328,10 @@ void RankWalker::add_state(StateDigest& state) const {
     const auto number = static_cast<std::int32_t>(r);
     const Program& program = program_of(number);
     const Loop& loop = loop_of(rank);
+    // Periods are counted from the first rank's: two states are alike if ranks are as far apart, whichever
+    // period it is.
     state.add('w', position, r, period_of(rank) - period());
+    // Nodes before are all done, nodes behind untouched: only those between can differ.
     for (std::uint32_t node = rank.first_left; node < rank.reached; ++node) {
       const std::uint32_t waits = rank.waiting_for[node];
       const std::uint32_t written = loop.written(node);
@@ -315,6 +339,7 @@ void RankWalker::add_state(StateDigest& state) const {
       const auto waits_in = [&](const std::vector<std::uint32_t>& nodes) {
         return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
       };
+      // What is neither held nor ready has been issued: since when is part of the state.
       if (waits > 0 || waits_in(rank.held) || waits_in(rank.beyond)) continue;
       const std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[written])];
       if (std::find(ready.begin(), ready.end(), node) == ready.end())
@@ -355,6 +380,8 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
   if (!issues.empty() && issues[written] > 0) {
     const auto r = static_cast<std::int32_t>(&rank - ranks_.data());
     const Time now = context_.queue.now();
+    // The host has not come to it, and is not even on its way: when it will be is known once the call that it
+    // stops at is through.
     if (node > rank.awaited) {
       executors_.recorder.host_waited_for(r, now, 1);
       rank.beyond.push_back(node);
@@ -388,11 +415,14 @@ std::uint32_t RankWalker::next_awaited(const Rank& rank, std::uint32_t from) con
 void RankWalker::pass_awaited(Rank& rank, std::uint32_t written) {
   const Program& program = context_.graph.programs[rank.program];
   const Time now = context_.queue.now();
+  // It issues the call itself and waits for what that needs, so it is there one issue before; all that
+  // follows is later by the wait.
   const Time there = issued_at(rank, rank.awaited, written) - program.issue_time;
   if (there < now) rank.host_shift += now - there;
   rank.passed = rank.awaited + 1;
   rank.awaited = next_awaited(rank, rank.passed);
   std::vector<std::uint32_t> beyond = std::exchange(rank.beyond, {});
+  // In the order in which the host would issue them; `make_ready` may stop it again at the next such call.
   std::sort(beyond.begin(), beyond.end());
   for (const std::uint32_t node : beyond) {
     executors_.recorder.host_waited_for(static_cast<std::int32_t>(&rank - ranks_.data()), now, -1);
@@ -414,6 +444,8 @@ void RankWalker::issue_ready(std::int32_t r) {
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
   while (const unsigned open = rank.lanes_ready & ~rank.lanes_busy) {
     auto chosen = static_cast<std::size_t>(std::countr_zero(open));
+    // Among lanes, too, the smallest id goes first: nodes of one rank begin in an order that hangs on nothing
+    // but the program.
     for (std::size_t lane = chosen + 1; open >> lane != 0; ++lane) {
       if ((open >> lane & 1) != 0 && rank.ready[lane].front() < rank.ready[chosen].front()) chosen = lane;
     }
@@ -515,8 +547,10 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
   if (!known.continues.empty()) {
     const Loop& loop = loop_of(rank);
     std::uint32_t written = loop.written(node);
+    // A watched end must be an event of its own, or a run that is late would be seen late.
     while (known.continues[written] && node + 1 < rank.awaited && !is_watched(rank, node)) {
       const Time duration = computing_time(r, node + 1, written + 1);
+      // One that takes no time ends in a later round of its moment, which the event of a chain would not.
       if (duration <= Time(0)) break;
       ++node;
       ++written;
@@ -526,6 +560,7 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
       executors_.recorder.next_computation(r, end, begin);
       end = later(begin, duration);
     }
+    // Who compares states looks at nodes up to `reached`, and these have in part begun.
     if (node > rank.chain && node < behind(loop)) {
       if (node >= rank.waiting_for.size()) extend(rank, node);
       rank.reached = std::max(rank.reached, node + 1);
@@ -563,6 +598,8 @@ void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, 
   if (call.processors == 0 || executors_.times.processors(rank) == 0) return;
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   const bool changes = state.holding == (begins ? 0 : 1);
+  // What was done until now was done at the old pace. Only the first to hold and the last to let go change
+  // it.
   if (changes && state.computing != kDone) {
     const Time now = context_.queue.now(), passed = now - state.paced_since;
     state.work_left -=
@@ -580,6 +617,7 @@ void RankWalker::handle(std::uint64_t argument) {
   const auto node = static_cast<std::uint32_t>(argument);
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   if ((argument & kIssued) == 0) {
+    // An end that was put off or brought forward has left its old event behind, which means nothing.
     if (contends_ && program_of(rank).lane[written_node(rank, node)] == Lane::device) {
       if (state.computing != node || state.compute_end != context_.queue.now()) return;
       state.computing = kDone;
@@ -602,6 +640,8 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   if (!watched_ends_.empty() && program.lane[written] == Lane::device) require_in_time(rank, node);
   if (contends_ && program.kind[written] == NodeKind::collective)
     hold_processors(r, context_.graph.collectives[program.payload[written]], false);
+  // The nodes of a chain ended on the way. Nothing waits for one of them but the next, so nobody is to be
+  // released.
   if (chains_ && computes(program, written)) {
     for (std::uint32_t before = rank.chain; before < node; ++before) {
       const std::uint32_t there = written - (node - before);
@@ -624,6 +664,7 @@ void RankWalker::require_in_time(Rank& rank, std::uint32_t node) const {
   if (end.seen > end.latest) throw RunIsLate{};
 }
 
+// In rounds a rank acts once on all that ended in this one, so that the order of events decides nothing.
 void RankWalker::act(std::int32_t rank) {
   if (context_.order.in_rounds()) {
     context_.order.mark(rank, TurnPart::walker);
@@ -672,6 +713,7 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
     const auto lane = static_cast<std::size_t>(program.lane[written]);
     const std::vector<std::uint32_t>& ready = state.ready[lane];
     if (std::find(ready.begin(), ready.end(), node) != ready.end()) continue;  // not issued
+    // A missing member is the best answer, a transfer's other end the next; only then whatever stands still.
     if (program.kind[written] == NodeKind::collective) {
       const std::int32_t missing = executors_.collectives.missing_member(rank, node);
       if (missing >= 0) return {node, missing};
@@ -704,6 +746,8 @@ void RankWalker::require_finished() const {
   std::string chain;
   std::vector<bool> seen(ranks_.size());
   auto rank = static_cast<std::int32_t>(unfinished - ranks_.begin());
+  // Who waits for whom, until it comes back to a rank that was named, or to one that has finished and will
+  // never answer.
   while (rank >= 0 && !seen[static_cast<std::size_t>(rank)]) {
     if (ranks_[static_cast<std::size_t>(rank)].nodes_left == 0) {
       chain += fmt::format(", which has finished");

@@ -15,11 +15,14 @@ FoldedFamily fold_family(const GroupFamily& family, const RankClasses& classes) 
   std::vector<std::int32_t> class_of_group(family.groups.size(), -1);
   for (std::size_t s = 0; s < simulated; ++s) {
     const std::int32_t group = family.group_of[static_cast<std::size_t>(classes.real[s])];
+    // Groups whose members are of the same classes are one: the first simulated rank that is not in one yet
+    // names it.
     if (group < 0 || folded.group_of[s] >= 0) continue;
     const auto id = static_cast<std::int32_t>(folded.groups.size());
     GroupClass& made = folded.groups.emplace_back();
     for (const std::int32_t rank : family.groups[static_cast<std::size_t>(group)]) {
       const auto member = static_cast<std::size_t>(classes.simulated_rank(rank));
+      // A class that has several members in the group is one member of its class.
       if (folded.group_of[member] >= 0) continue;
       folded.group_of[member] = id;
       folded.member_of[member] = static_cast<std::int32_t>(made.members.size());
@@ -49,6 +52,7 @@ RankClasses classes_of(const Graph& graph, std::span<const std::uint32_t> colour
     classes.simulated_of[rank] = simulated;
     classes.stands_for[rank] = classes.real_rank(simulated);
   }
+  // Where each is its own, nobody looks up representatives.
   if (classes.real.size() == ranks) classes.stands_for.clear();
   for (const GroupFamily& family : graph.families) classes.families.push_back(fold_family(family, classes));
   return classes;

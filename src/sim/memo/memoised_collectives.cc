@@ -18,6 +18,7 @@ MemoisedCollectives::MemoisedCollectives(const NativePlay& play, const RunContex
       target_(context.queue.add_handler(*this)),
       over_(context.classes.real.size()) {
   for (const FoldedFamily& family : context.classes.families) states_.emplace_back(family.groups.size());
+  // Links matter only to groups that are alone at some times and not at others.
   if (!lone_.any_sometimes()) return;
   uses_.emplace(*ways_, play.planner);
   played_.resize(context.classes.real.size());
@@ -86,6 +87,7 @@ const LinkUses::Links& MemoisedCollectives::links_of(Group& group, std::uint32_t
 bool MemoisedCollectives::is_alone(std::uint32_t f, std::uint32_t g, const LinkUses::Links& links) {
   if (!lone_.is_in_turn(f, g)) return uses_->are_free(links);
   const Group& group = states_[f][g];
+  // Its own last collective is nobody else: its links are taken out of the books for the question.
   for (const LinkUses::Links* const own : group.links) uses_->end(*own);
   const bool is_alone = uses_->are_free(links);
   for (const LinkUses::Links* const own : group.links) uses_->begin(*own);
@@ -95,6 +97,7 @@ bool MemoisedCollectives::is_alone(std::uint32_t f, std::uint32_t g, const LinkU
 void MemoisedCollectives::take_heart(Group& group, std::uint32_t family, std::uint32_t number,
                                      const LinkUses::Links& links) {
   if (group.hopes == 0) return;
+  // Without patience, plays are tried again only after the group has been found alone often enough.
   group.calm = is_alone(family, number, links) ? group.calm + 1 : 0;
   if (group.calm < kMostPatience) return;
   group.calm = 0;
@@ -114,6 +117,7 @@ void MemoisedCollectives::pass_on(std::int32_t rank, std::uint32_t node, std::ui
     group.passed_on.resize(members);
     const std::uint32_t number =
         group.passed_on[static_cast<std::size_t>(family.member_of[static_cast<std::size_t>(rank)])]++;
+    // The first member of a collective begins the use of links, the last one to end it gives them back.
     if (number == group.begun) {
       ++group.begun;
       group.ends_left += static_cast<std::uint32_t>(members);
@@ -156,6 +160,7 @@ void MemoisedCollectives::begin_use(const LinkUses::Links& links) {
     const std::uint32_t holder = uses_->holder(link);
     if (holder == LinkUses::kNobody) continue;
     disturbed.push_back(holder);
+    // Released before anyone is disturbed: what is then played must find all links as they will be.
     let_go(holder);
   }
   for (const std::uint32_t id : disturbed) disturb(id);
@@ -206,6 +211,7 @@ void MemoisedCollectives::perform(std::uint32_t id) {
     client_.collective_started(ranks[m], performance.members[m].node);
   ++group.decided;
   group.gathers = false;
+  // Messages are counted at the end, by how often each play was used.
   ++group.performed[performance.play];
   context_.queue.schedule(later(context_.queue.now(), performance.play->duration), target_, id);
 }
@@ -235,12 +241,14 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
   const Performance performance = performances_[id];
   performances_.release(id);
   Group& group = states_[performance.family][performance.group];
+  // It was not performed after all: the runner counts its messages as it plays them.
   --group.performed[performance.play];
   lose_patience(group);
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
   const Time now = queue.now();
   const std::vector<Event> others = queue.set_aside(performance.start);
+  // Turns and notes belong to moments that are over: only what the collective itself does may happen now.
   is_catching_up_ = true;
   context_.order.apart_from_turns([&] {
     runner_.apart_from_notes([&] {
@@ -254,6 +262,7 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
   is_catching_up_ = false;
   const std::vector<Event> own = queue.set_aside(now);
   for (const Event& event : others) {
+    // The end that it would have had as a performance.
     if (event.target != target_ || event.argument != id)
       queue.schedule(event.time, event.target, event.argument);
   }

@@ -32,6 +32,7 @@ Directions step_load(const RankSchedule& role, const Step& step, const Schedule&
     most = std::max(most, time);
     if (passes_others(dimension)) {
       const std::int32_t peer = schedule.peer(0, transfer);
+      // By shifts of more than half of the ring the other way round is shorter.
       const bool backwards = schedule.addressing == Addressing::shift && 2 * peer > schedule.ranks;
       (backwards ? load.second : load.first) += time * static_cast<double>(hops(dimension, 0, peer));
     } else {
@@ -39,6 +40,7 @@ Directions step_load(const RankSchedule& role, const Step& step, const Schedule&
       if (step.leg != Leg::to_switch) load.second += time;
     }
   }
+  // Every pair has a link of its own: the busiest one counts, not their sum.
   return links_every_pair(dimension) ? Directions{most, most} : load;
 }
 
@@ -52,6 +54,7 @@ double step_latency(const RankSchedule& role, const Step& step, const Schedule& 
   for (const Transfer& transfer : role.sends_of(step))
     farthest = std::max(farthest, hops_of(step, dimension, 0, schedule.peer(0, transfer)));
   const std::int64_t sends = step.end_send - step.first_send;
+  // A window lets so many messages be under way: the others wait for a latency each time.
   const std::int64_t rounds = step.window > 0 ? (sends + step.window - 1) / step.window : 1;
   return in_seconds(dimension.latency) * static_cast<double>(farthest * rounds);
 }
@@ -153,6 +156,7 @@ class Chain {
 PhaseLoad asymmetric_load(const Schedule& schedule, const Dimension& dimension) {
   PhaseLoad load;
   load.latency = Chain(schedule, dimension, false).last();
+  // What bytes add to the latencies, as those may hide each other.
   load.chain = Chain(schedule, dimension, true).last() - load.latency;
   std::vector<double> received(static_cast<std::size_t>(schedule.ranks));
   std::vector<double> between(links_every_pair(dimension) ? received.size() : 0);
@@ -170,6 +174,7 @@ PhaseLoad asymmetric_load(const Schedule& schedule, const Dimension& dimension) 
           continue;
         }
         if (step.leg != Leg::from_switch) sent += time;
+        // What a switch sends takes none of the sender's link, what goes to one none of the receiver's.
         if (step.leg != Leg::to_switch)
           received[static_cast<std::size_t>(schedule.peer(m, transfer))] += time;
       }
@@ -216,11 +221,14 @@ void add_way(DimensionLoad& sum, const ChunkLoads& phases, std::uint32_t d, doub
     last = p;
   }
   for (std::size_t p = 0; p < phases.size(); ++p) {
+    // A chunk between two of its phases here leaves the dimension to others, unless all are elsewhere at
+    // once.
     const bool between = p > first && p < last;
     if (phases[p].dimension == d || (between && !waits_elsewhere)) continue;
     late += phases[p].latency;
     filled += delayed * phases[p].busy;
   }
+  // The estimate asks for the way that comes through soonest: others fill what it leaves.
   if (late + filled >= sum.late + sum.filled) return;
   sum.late = late;
   sum.filled = filled;
@@ -270,6 +278,7 @@ std::vector<std::uint32_t> share_out(std::span<const ChunkLoads> ways, std::int6
   }
   std::vector<double> sums(dimensions);
   std::vector<std::uint32_t> taken;
+  // Greedy: each chunk takes the way by which the busiest dimension ends soonest. Ties go to the first way.
   while (static_cast<std::int64_t>(taken.size()) < chunks) {
     double least = 0;
     std::uint32_t best = 0;

@@ -26,6 +26,8 @@ GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
   if (!layout.is_grid()) place_in_nodes(layout.ranks, machine, shape.in_nodes);
   if (!has_cables(machine) || !layout.is_grid()) return shape;
   shape.places = layout.coordinates;
+  // A grid's coordinates matter only where links differ from pair to pair; all other groups of one size share
+  // their plans.
   for (std::size_t d = 0; d < shape.places.size(); ++d) {
     if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
   }
@@ -137,6 +139,7 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
   const auto [found, fresh] = chunk_counts_.try_emplace(key_of(call, shape));
   if (fresh) {
     const std::int64_t rings = library_->flat_rings(call.kind, maker_->shape(shape));
+    // As many chunks as rings, or a multiple: each ring gets as many.
     const std::int64_t all_rings = (kFewestChunks + rings - 1) / rings * rings;
     found->second = std::clamp<std::int64_t>(
         call.bytes.value, 1,
@@ -151,6 +154,7 @@ std::uint32_t CollectivePlanner::turns(const CollectiveCall& call) const {
 }
 
 std::int64_t CollectivePlanner::size_class(const CollectiveCall& call) const {
+  // Where algorithms are chosen by size, every size may have peers of its own.
   return chooses_by_size_ ? call.bytes.value : turns(call);
 }
 
@@ -183,11 +187,13 @@ const std::vector<ChunkWay>& CollectivePlanner::ways(const CollectiveCall& call,
   if (!fresh) return found->second;
   const std::uint32_t rings = library_->flat_rings(call.kind, maker_->shape(shape));
   for (std::uint32_t chunk = 0; rings > 1 && chunk < chunks(call, shape); ++chunk)
+    // Flat rings take chunks in turn; each ring is an order of its own.
     found->second.push_back({chunk % rings, 0});
   if (rings > 1) return found->second;
   std::vector<std::uint32_t> turns;
   for (const std::uint32_t order : share_out(phase_loads(call, shape), chunks(call, shape))) {
     turns.resize(std::max<std::size_t>(turns.size(), order + 1));
+    // Of an order's chunks each takes the turn after the one before, so that all turns are used alike.
     found->second.push_back({order, turns[order]++ % kTurns});
   }
   return found->second;
@@ -203,6 +209,7 @@ Time CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_
   const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
   record.limit = own.delay;
   const std::int64_t better = choose_chunks(loads, options_.active_chunks);
+  // Advice is given only where it is worth a tenth.
   if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
     record.better_chunks = better;
   return later(from_seconds(own.total), overhead(call, shape));
@@ -267,6 +274,7 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
 
 // Of the whole call, so that all chunks of it go alike.
 AlgorithmPicks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_t shape_number) {
+  // What is made of other kinds is picked as what it is made of.
   if (const CollectiveCall made = library_->as_made(call); made.kind != call.kind)
     return picks(made, shape_number);
   const GroupShape& shape = maker_->shape(shape_number);

@@ -63,6 +63,7 @@ PlanOutcome outcome_of(const PlanPrepared& plan, const Result& result) {
   outcome.iteration = result.iteration;
   outcome.energy = energy_of(machine, result);
   outcome.cost = cost_of(machine, plan.plan.ranks, result.iteration);
+  // Of the class that computes longest; of several, of that which waits longest for communication.
   for (const RankClass& ranks : result.classes) {
     const auto key = [](Time compute, Time exposed) { return std::pair(compute, exposed); };
     if (key(ranks.compute, ranks.exposed_communication) < key(outcome.compute, outcome.exposed_communication))
@@ -229,6 +230,7 @@ std::shared_ptr<const Study> PlanEvaluator::setting_of(std::int64_t ranks) {
 
 std::shared_ptr<const Model> PlanEvaluator::model_of(const Plan& plan) {
   const std::lock_guard lock(mutex_);
+  // Refusals are kept, too: the next plan with this micro-batch would only meet the same one again.
   const std::int64_t micro_batch = plan.micro_batch();
   if (const auto refused = refused_models_.find(micro_batch); refused != refused_models_.end())
     throw refused->second;
@@ -302,6 +304,7 @@ Time PlanEvaluator::bound(const PlanPrepared& made) {
   const std::shared_ptr<const PipelineOrder> order = short_order_of(plan);
   const std::lock_guard lock(mutex_);
   StagePaths& paths = paths_of(made);
+  // All that the bound looks at: a field that is missing here gives one plan another's bound.
   std::tuple key(&paths, order_key(plan), plan.stage_blocks, recomputed, plan.scatter_gather,
                  issue_time_of(plan));
   if (const auto known = bounds_.find(key); known != bounds_.end()) return known->second;
@@ -350,6 +353,7 @@ StagePaths& PlanEvaluator::paths_of(const PlanPrepared& made) {
 StageExchanges& PlanEvaluator::exchanges_of(const PlanPrepared& made) {
   const Plan& plan = made.plan;
   StagePaths& paths = paths_of(made);
+  // Likewise all that its figures depend on.
   return exchanges_
       .try_emplace({&paths, plan.zero_stage, plan.hybrid_shard, plan.overlap_parameters,
                     plan.offload_activations, plan.offload_optimizer},
@@ -408,6 +412,7 @@ const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& 
                              std::int64_t{alone->programs.front().size()}};
     }
   }
+  // Measured without the lock: if another was quicker, its figures are the same, and stay.
   const std::lock_guard lock(mutex_);
   return blocks_.emplace(key, std::move(made)).first->second;
 }
@@ -437,6 +442,7 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& pla
 
 std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const Watch& watch) {
   const Study& setting = *plan.setting;
+  // A profile or a what-if may change single nodes, which slots hide.
   if (!plan.sharded || !setting.profile.file.empty() || setting.what_if.changes_simulation())
     return std::nullopt;
   Fusion fusion;
@@ -458,6 +464,8 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
   if (!job.host_is_ahead) return std::nullopt;
   std::optional<FoldedGraph> folded(std::in_place, job.graph, setting);
   if (!folded->is_undisturbed(families, Beside::everything)) {
+    // Slots stand for their nodes beside exchanges as well only if these disturb nobody; else they stand for
+    // them beside messages alone.
     if (!folded->is_undisturbed(families, Beside::messages)) return std::nullopt;
     folded.reset();
     fusion.beside_exchanges = false;
@@ -469,6 +477,7 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
   if (watch) watched = watch(job);
   Result result = folded->simulate(cost_, false, watched);
   for (RankClass& ranks : result.classes) {
+    // A slot counts as computing from end to end; what it waits for within is taken out again.
     ranks.compute -= job.waits[ranks.program];
     ranks.exposed_communication += job.waits[ranks.program];
   }

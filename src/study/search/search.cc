@@ -140,6 +140,7 @@ class Search {
         }
         if (!result_.complete) return false;
         const bool goes_on = consider(b, point, plan, cut_alike, known);
+        // Plans that are cut alike are not visited if this one's error is about cutting: they count as seen.
         seen += goes_on ? 1 : 1 + cut_alike;
         request_.progress->update(static_cast<double>(seen) / static_cast<double>(result_.space.points));
         return goes_on;
@@ -163,6 +164,7 @@ class Search {
     try {
       PlanEvaluator& evaluator = plans_.evaluator(base);
       const PlanPrepared plan = evaluator.prepare(request);
+      // Requests may differ and settle on one plan: it is looked at once.
       if (!known.insert(fmt::format("{} {}", base, text_of(plan.plan))).second) {
         refuse("equal", 1, "");
         return true;
@@ -241,11 +243,14 @@ class Search {
   bool is_beaten(const Candidate& candidate) const {
     if (request_.brute_force) return false;
     if (!request_.front.empty()) {
+      // On a front a plan is out only if something known is better than the least that it can be, in all that
+      // counts.
       const Scores least = front_scores(least_figures(candidate));
       const auto is_worse = [&](const Scores& other) { return dominates(other, least); };
       if (std::ranges::none_of(front_, is_worse)) return false;
     }
     if (best_.size() < static_cast<std::size_t>(request_.top)) return false;
+    // Strictly more: a plan that may be as good as the last of the best is still asked for.
     return candidate.least_score > *best_.rbegin();
   }
 
@@ -277,6 +282,7 @@ class Search {
     if (best_.size() > static_cast<std::size_t>(request_.top)) best_.erase(std::prev(best_.end()));
     if (request_.front.empty()) return;
     Scores scores = front_scores(figures_of(plan));
+    // Of equal scores one is enough for the front.
     const auto beats = [&](const Scores& other) { return other == scores || dominates(other, scores); };
     if (std::ranges::any_of(front_, beats)) return;
     std::erase_if(front_, [&](const Scores& other) { return dominates(scores, other); });
@@ -356,6 +362,7 @@ class Search {
       constexpr std::size_t kAskAfter = 64;  // refined in a row
       if (coarse_ == candidates_.size() || (++refined_in_a_row % kAskAfter == 0 && is_stopped()))
         return std::nullopt;
+      // Refined only when it is its turn: the finer bound takes longer, and most plans never need it.
       const std::size_t candidate = coarse_++;
       if (is_beaten(candidates_[candidate])) {
         ++result_.space.bounded;
@@ -395,12 +402,14 @@ class Search {
           refuse(saved->reason, 1, saved->message);
           continue;
         }
+        // Noted with the piece: what is asked for becomes less as better plans are found.
         const Time longest = longest_of_interest(candidate);
         if (saved && saved->is_given_up() && saved->longer_than < longest) {
           if (!was_put_off) {
             put_off.push_back(*next);
             continue;
           }
+          // It has to be simulated after all, further than it was before.
           saved = nullptr;
         }
         request_.progress->update(static_cast<double>(++looked_at + result_.space.bounded) /

@@ -137,6 +137,7 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
       throw Error(where, fmt::format("'{}' is not a range", text),
                   "a range has two whole numbers and goes up, such as 1..8");
     if (from == 0 && to > 0) values.emplace_back("0");
+    // Ranges go by doubling and end with their last value.
     for (std::int64_t n = std::max<std::int64_t>(from, 1); n<to; n = n> to / 2 ? to : 2 * n)
       values.push_back(std::to_string(n));
     values.push_back(std::to_string(to));
@@ -270,6 +271,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
       SearchAxis axis{key, {}, named != nullptr, named != nullptr ? named->where : ""};
       axis.values = named == nullptr ? row.usual(facts) : is_any(*named) ? row.any(facts) : named->values;
       if (axis.values.empty()) continue;
+      // What later axes may be follows from it.
       if (row.key == "tensor") facts.tensor = axis.values;
       std::vector<PlanRequest> choices;
       for (const std::string& value : axis.values) {

@@ -28,6 +28,7 @@ std::vector<double> ranks_of(std::span<const double> values) {
   for (std::size_t first = 0; first < order.size();) {
     std::size_t end = first + 1;
     while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
+    // Equal values share the mean of their places, as Spearman's coefficient demands.
     const double mean = static_cast<double>(first + end - 1) * kHalf;
     for (std::size_t i = first; i < end; ++i) ranks[order[i]] = mean;
     first = end;
@@ -42,6 +43,7 @@ ErrorSummary summarize_errors(std::vector<double> errors) {
   summary.count = static_cast<std::int64_t>(errors.size());
   if (errors.empty()) return summary;
   std::sort(errors.begin(), errors.end());
+  // While errors have signs: the bias is their median.
   summary.bias = quantile(errors, kHalf);
   for (double& error : errors) error = std::abs(error);
   std::sort(errors.begin(), errors.end());
@@ -80,6 +82,7 @@ RankingSummary summarize_rankings(const std::vector<const ValidatedRow*>& rows) 
     }
     const auto chosen = std::min_element(predicted.begin(), predicted.end()) - predicted.begin();
     const double best = *std::min_element(measured.begin(), measured.end());
+    // Groups count by their plans, so that many small ones do not outweigh a large one.
     const auto weight = static_cast<double>(plans.size());
     summary.spearman += weight * spearman(measured, predicted);
     summary.regret += weight * (measured[static_cast<std::size_t>(chosen)] / best - 1);
@@ -100,6 +103,7 @@ void predict_by_constant(const std::vector<ValidatedRow*>& rows) {
   }
   if (times.empty()) return;
   std::sort(times.begin(), times.end());
+  // The median: a constant that a few odd rows cannot move.
   const double usual = quantile(times, kHalf);
   for (ValidatedRow* row : rows) {
     if (row->work > 0) row->by_constant = usual * row->work;

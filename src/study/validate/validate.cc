@@ -114,6 +114,7 @@ class Validator {
       }
       meter_.update(static_cast<double>(++done) / static_cast<double>(file.rows.size()));
     }
+    // A file of which nothing can be predicted is bad input, not a set without figures.
     if (predicted == 0 && first) throw *first;
     validation.files.push_back(file.path);
   }
@@ -149,6 +150,7 @@ class Validator {
       role = &*std::ranges::find(run.roles, program, &RoleMemory::program);
     }
     const MemoryUse& use = role->use;
+    // Memory that was measured as allocated has no fragments in it.
     const Bytes lost = peak.reserved ? Bytes(0) : use.fragmentation;
     row.predicted = static_cast<double>(use.peak().value - lost.value);
     row.study =
@@ -211,6 +213,7 @@ class Validator {
   }
   const PredictedStep& predicted(const MeasuredPlan& plan, Study study) {
     const ModelSource& model = study.model;
+    // The plan is compared as a whole; this is the rest that tells predictions apart.
     std::string place =
         fmt::format("{}{}\n{}\n{} {} {} {}", dump_machine(study.machine), model.name, model.text,
                     model.sequence, model.layers, model.lora_rank, study.request.balance_stages);
@@ -326,6 +329,7 @@ ValidatedSet set_of(const std::string& kind, const std::string& name, const std:
   set.errors = summarize_errors(std::move(errors));
   set.constant = summarize_errors(std::move(constant));
   set.ranking = summarize_rankings(rows);
+  // Of equal misses the order of the file.
   std::stable_sort(set.misses.begin(), set.misses.end(), [&](std::size_t a, std::size_t b) {
     return std::abs(validation.rows[a].error()) > std::abs(validation.rows[b].error());
   });

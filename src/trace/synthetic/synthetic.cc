@@ -76,6 +76,7 @@ std::vector<ChakraTrace> chakra_pattern(std::string_view name, const ParameterVa
     // The first id of a rank's file: all patterns before this one on all ranks, and this one on the ranks
     // before.
     const auto first = before * static_cast<std::uint64_t>(npus) + own * static_cast<std::uint64_t>(rank);
+    // Ours begin with 0 on every rank: only Chakra's generator never restarts.
     fill(trace, as_chakra ? first : 0);
   }
   return traces;

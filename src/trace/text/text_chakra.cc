@@ -73,6 +73,7 @@ class Translator {
 
   // What tells a rank's trace from others: the process groups it is in.
   std::vector<std::int32_t> key(std::int32_t rank) const {
+    // Only process groups differ from rank to rank: dimensions are the same words on all.
     std::vector<std::int32_t> groups;
     for (std::size_t f = 0; f < namings_.size(); ++f) {
       if (!namings_[f].group_names.empty())
@@ -103,6 +104,7 @@ class Translator {
  private:
   Naming naming(const GroupFamily& family, const TextChakraOptions& options) {
     Naming naming;
+    // One group is that of all ranks, which needs no name.
     if (family.groups.size() == 1) return naming;
     const std::size_t dimensions = options.graph.dimensions.size();
     // `involved_dim` names whole dimensions: groups along a part of one, or along none, have to be listed.

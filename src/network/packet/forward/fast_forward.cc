@@ -68,6 +68,7 @@ PacketSimulation::FastForward::~FastForward() = default;
 
 void PacketSimulation::FastForward::connects(const std::vector<std::uint32_t>& ports) {
   for (const std::uint32_t port : ports) {
+    // A new connection changes what shares its ports: what stood still or was known there is so no longer.
     if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now());
     const std::uint32_t set = sim_.sets_.of_port(port);
     if (patterns_ && set != ConnectionSets::kNone) patterns_->touch(sim_.sets_[set].first);
@@ -106,6 +107,7 @@ void PacketSimulation::FastForward::crowded(std::uint32_t entry) {
   if (patterns_ || stretches_.empty()) return;
   const std::int64_t now = sim_.events_.now();
   const std::uint32_t node = sim_.ports_[entry].node;
+  // Once per switch and nanosecond, however many of its ports come near to a pause.
   if (crowded_ns_ == now && crowded_node_ == node) return;
   crowded_ns_ = now;
   crowded_node_ = node;
@@ -115,6 +117,7 @@ void PacketSimulation::FastForward::crowded(std::uint32_t entry) {
 void PacketSimulation::FastForward::make_room(std::uint32_t node) {
   for (std::uint32_t i = sim_.first_ports_[node]; i < sim_.first_ports_[node + 1]; ++i) {
     for (const std::uint32_t port : {sim_.node_ports_[i], sim_.node_ports_[i] ^ 1}) {
+      // To the nanosecond before: events of this one have yet to be played.
       if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now() - 1);
     }
   }
@@ -149,6 +152,7 @@ bool PacketSimulation::FastForward::could_stand(std::uint32_t index) const {
   const Flow& flow = sim_.flows_[index];
   if (flow.ways != 1 || flow.timer || flow.next != flow.highest) return false;
   const std::uint64_t end = last_byte(index);
+  // Less than eight periods could not be judged before the message ends.
   return end > flow.next && (end - flow.next) / payload_ >= kLeastPeriods * kLeastPackets;
 }
 
@@ -169,6 +173,7 @@ void PacketSimulation::FastForward::begins(std::uint32_t index) {
     watches_.emplace_back().flow = index;
   }
   Watch& watch = watches_[watch_of_[index]];
+  // What its partition did before it came says nothing any more.
   watch.partition = 0;
   watch.doubtful_ns = 0;
   if (!coming_.empty() && flows_are_known())
@@ -207,6 +212,7 @@ void PacketSimulation::FastForward::find_partitions() {
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     watches_[i].set = i;
     watch_of_[watches_[i].flow] = i;
+    // Those that stand still have ports of their own: any other flow there would have woken them.
     if (stands(watches_[i].flow)) continue;
     for_each_port(sim_.flows_[watches_[i].flow], [&](std::uint32_t port, std::uint32_t) {
       if (user_[port] == kNone) {
@@ -221,12 +227,16 @@ void PacketSimulation::FastForward::find_partitions() {
     if (stands(index)) continue;
     const Flow& flow = sim_.flows_[index];
     Partition& partition = partitions_[set_of(i)];
+    // A sum of mixed numbers: it is the same whatever the order of flows, and changes with any flow, any life
+    // of one and any pause.
     partition.identity += mixed(mixed(index + std::uint64_t{1}) + flow.life);
     bool plain = could_stand(index);
     for_each_port(flow, [&](std::uint32_t number, std::uint32_t) {
       const Port& port = sim_.ports_[number];
       partition.identity += mixed(static_cast<std::uint64_t>(sim_.pauses_[number].sum_ns) << 24 ^ number);
       plain = plain && port.paused == 0 && (coming_.empty() || coming_[number] == 0) &&
+              // The far end draws losses for what comes to it; a link that loses packets never is in a steady
+              // state.
               sim_.ports_[number ^ 1].loss_stream == kNone;
       // What comes in over its link is far from making a switch pause it.
       if (!plain || !sim_.ports_[number ^ 1].at_switch || sim_.discipline_ != SwitchDiscipline::pause) return;
@@ -252,6 +262,7 @@ void PacketSimulation::FastForward::see(Watch& watch, std::uint64_t partition) {
   const auto under_way = static_cast<std::int64_t>(flow.next - flow.acknowledged);
   Period period = {static_cast<std::int64_t>((flow.next - watch.next) / payload_),
                    flow.next_send_ns - watch.next_ns, 0, under_way, flow.rate};
+  // Periods hold all that is under way, and a DCQCN flow's whole timer: within less, rates go to and fro.
   if (period.ns <= 0 ||
       period.packets < std::max(kLeastPackets, under_way / static_cast<std::int64_t>(payload_)) ||
       period.ns < sim_.transport_->longest_period_ns(watch.flow))
@@ -259,6 +270,8 @@ void PacketSimulation::FastForward::see(Watch& watch, std::uint64_t partition) {
   begin_period();
   for_each_port(flow, [&](std::uint32_t port, std::uint32_t) { period.queued += sim_.ports_[port].queued; });
   watch.periods.push_back(period);
+  // Two become one when there are too many: periods grow with time, so that the newer half always is about
+  // half of it.
   if (watch.periods.size() < kMostPeriods) return;
   for (std::size_t i = 0; i < kMostPeriods / 2; ++i) {
     const Period& first = watch.periods[2 * i];
@@ -294,6 +307,7 @@ PacketSimulation::FastForward::Pace PacketSimulation::FastForward::pace_of(const
   const Sum before = sum_of(first), after = sum_of(second);
   pace.seen_ns = before.ns + after.ns;
   pace.packets_per_ns = (before.packets + after.packets) / pace.seen_ns;
+  // The worst period, not the mean: a flow that goes to and fro looks steady on the average.
   double spread = 0;
   for (const Period& period : newer)
     spread = std::max(spread, std::abs(static_cast<double>(period.packets) / static_cast<double>(period.ns) /
@@ -318,9 +332,11 @@ double PacketSimulation::FastForward::Pace::doubtful_ns(double ns) const {
 // How long its flow may go on so, unseen.
 std::int64_t PacketSimulation::FastForward::allowed_ns(const Watch& watch, const Pace& pace) const {
   const Flow& flow = sim_.flows_[watch.flow];
+  // The last packets are always played, with all that the end of a flow brings about.
   const auto left = static_cast<double>((last_byte(watch.flow) - flow.next) / payload_ - 2);
   double ns = std::min((pace.same ? kLongStretch : kShortStretch) * pace.seen_ns, left / pace.packets_per_ns);
   const auto age = static_cast<double>(sim_.events_.now() - flow.start_ns);
+  // Halved until the sum of doubts fits into the flow's budget: the bound of docs/models/fast_forward.md.
   while (ns > 1 && watch.doubtful_ns + pace.doubtful_ns(ns) > kBudget * (age + ns)) ns /= 2;
   return static_cast<std::int64_t>(ns);
 }
@@ -333,6 +349,7 @@ void PacketSimulation::FastForward::settle(const Watch& watch, const Pace& pace,
     const Use& use = uses_[port];
     overloaded = overloaded || use.load > 1 + kOverload;
     alone = alone && (size != data_size_ || use.flows == 1);
+    // Full, and no flow there is much faster: congestion control has given this one its share.
     if (size == data_size_ && use.load >= kFull && pace.packets_per_ns >= kFair * use.most &&
         (full == nullptr || use.flows > full->flows))
       full = &use;
@@ -342,6 +359,7 @@ void PacketSimulation::FastForward::settle(const Watch& watch, const Pace& pace,
     partition.settled = false;
     return;
   }
+  // Jobs stand still in whole periods of all ports together, or not at all.
   if (!sim_.mail_.empty()) {
     constexpr std::int64_t kLongest = 10'000'000;
     std::int64_t period_ns = period_of(sim_.flows_[watch.flow]);
@@ -409,6 +427,7 @@ std::int64_t PacketSimulation::FastForward::look() {
           patterns_->expect_again(watches_[i].flow, partition.period_ns);
       }
     } else if (coming_.empty()) {
+      // Flows to come are looked for only now: it takes finding the ways of all of them.
       expect_others();
       return sim_.events_.handled();
     } else {
@@ -439,6 +458,7 @@ void PacketSimulation::FastForward::stand_in_periods(std::uint32_t set, std::int
     const std::uint64_t next = sim_.flows_[members.connections[i]].next,
                         end = last_byte(members.connections[i]);
     const std::uint64_t left = end > next ? (end - next) / payload_ : 0;
+    // The last two packets are played: what ends has no influence before.
     periods = std::min(periods, left > 2 ? static_cast<std::int64_t>((left - 2) / (moved[i] / payload_)) : 0);
     packets += static_cast<std::int64_t>(moved[i] / payload_);
   }
@@ -458,6 +478,7 @@ void PacketSimulation::FastForward::stand_in_periods(std::uint32_t set, std::int
   }
   ++sim_.pending_;
   sim_.schedule(now + periods * period_ns, kGoOn, number, ++stretch.stamp);
+  // By sets, not by ports: events that are about a connection's timers belong to it, too.
   sim_.events_.take_out([&](const WheelEvent& event) { return sim_.set_of(event) == set; },
                         [&](std::int64_t time, const WheelEvent& event) {
                           if (event.kind < kGoOn) --sim_.pending_;
@@ -498,6 +519,7 @@ void PacketSimulation::FastForward::stand_still() {
       case kWake:
         return holds_[event.subject];
       case kArrived:
+        // An arrival belongs to the port that sent the packet: the one at the near end of its link.
         return holds_[sim_.packets_[event.subject].port ^ 1];
       default:
         return (event.kind == kTimer || event.kind >= kIdleTimers) && event.subject < holds_flow_.size()
@@ -527,6 +549,7 @@ void PacketSimulation::FastForward::resume(std::uint32_t number, std::int64_t un
   const std::int64_t now = sim_.events_.now(), since = now - stretch.begin_ns,
                      periods = stretch.period_ns > 0 ? since / stretch.period_ns : 0,
                      ns = stretch.period_ns > 0 ? periods * stretch.period_ns : since;
+  // Switches tell HPCC bytes in units of 128 times the telemetry's: what they told before, and after.
   const std::int64_t unit = 128 * sim_.settings_.telemetry_unit;
   for (const std::uint32_t port : stretch.ports) {
     holds_[port] = kNone;
@@ -540,6 +563,7 @@ void PacketSimulation::FastForward::resume(std::uint32_t number, std::int64_t un
   for (const Stretch::Part& part : stretch.parts) {
     Flow& flow = sim_.flows_[part.flow];
     holds_flow_[part.flow] = kNone;
+    // One packet less than is left, so that rounding up cannot end the flow unseen.
     const auto most = static_cast<std::int64_t>((last_byte(part.flow) - flow.next) / payload_) - 1;
     const std::int64_t packets =
         stretch.period_ns > 0
@@ -564,6 +588,8 @@ void PacketSimulation::FastForward::resume(std::uint32_t number, std::int64_t un
       done_.frames += packets;
     });
     outcome.data_packets += packets;
+    // Packets that are left out are sent and delivered alike: conservation holds over a stretch as it does
+    // without.
     for (std::int64_t* bytes : {&outcome.data.sent, &outcome.data.delivered}) *bytes += packets * data_size_;
     for (std::int64_t* bytes : {&outcome.acknowledgements.sent, &outcome.acknowledgements.delivered})
       *bytes += packets * control_size_;

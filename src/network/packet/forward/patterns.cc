@@ -37,6 +37,7 @@ void PacketSimulation::FastForward::Patterns::connected(std::uint32_t flow) {
 }
 
 bool PacketSimulation::FastForward::Patterns::is_stale(const WheelEvent& event) const {
+  // Events that mean nothing any more: states that differ by them alone are the same.
   if (event.kind == kWake) return event.stamp != sim_.nics_[sim_.ports_[event.subject].nic].wake_stamp;
   if (event.kind < kTimer) return false;
   return sim_.flows_[event.subject].finished ||
@@ -152,6 +153,7 @@ void PacketSimulation::FastForward::Patterns::schedule_next(std::uint32_t number
 
 void PacketSimulation::FastForward::Patterns::tell(Set& set, std::uint32_t label) {
   Mail& mail = sim_.mail_[flows_of(set)[label]];
+  // Messages of a connection arrive in the order in which they were posted.
   sim_.arrived_.push_back(mail.messages[mail.arrived++].number);
   ++set.told;
 }
@@ -189,6 +191,7 @@ void PacketSimulation::FastForward::Patterns::compare(std::uint32_t number, std:
     if (sim_.set_of(event) == number && !is_stale(event)) held.push_back({time, event});
   });
   if (pauses(held)) return give_up_trial(set);
+  // Sequences count from what is acknowledged, so that the same traffic further on is the same state.
   std::vector<std::uint64_t> bases;
   for (const std::uint32_t flow : flows_of(set)) bases.push_back(sim_.flows_[flow].acknowledged);
   State state;
@@ -278,6 +281,7 @@ bool PacketSimulation::FastForward::Patterns::look_up(std::uint32_t number) {
   Words words(state, false, set.begin_ns);
   code(set, set.held, words);
   const std::size_t size = state.size();
+  // Nothing is thrown out to make room: those who follow a pattern need it. New states are not noted then.
   if (words_ + static_cast<std::int64_t>(size) > kMostWords && !patterns_.contains(state)) return false;
   const auto [found, fresh] = patterns_.try_emplace(std::move(state));
   Pattern& pattern = found->second;
@@ -288,6 +292,7 @@ bool PacketSimulation::FastForward::Patterns::look_up(std::uint32_t number) {
     lead(number, pattern);
     return false;
   }
+  // While a pattern is played only those can follow it who came into its state at the same moment.
   if (pattern.useless || (pattern.growing && sets_[pattern.leader].begin_ns != set.begin_ns)) {
     missed(set);
     return false;
@@ -381,6 +386,7 @@ void PacketSimulation::FastForward::Patterns::wake(std::uint32_t number, std::in
   ++set.stamp;
   --sim_.pending_;
   set.mode = Set::Mode::played;
+  // Something came just when it did in the pattern: the state then is known.
   if (!pattern.useless && sim_.events_.now() == set.begin_ns + pattern.ns) {
     jump(set);
   } else {
