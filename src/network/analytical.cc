@@ -134,6 +134,17 @@ class Analytical final : public EventHandler,
       sent_ = slot;
       enter_port(slot);
       sending_ = nullptr;
+    } else if (message.leg == Leg::from_switch) [[unlikely]] {
+      // Others send over this link, too: who is first is not for the order of sending to say.
+      const std::uint32_t slot = flights_.take();
+      SharedFlight& flight = flights_[slot];
+      flight.is_through = false;
+      flight.crossing.speed = way.first.speed;
+      flight.crossing.service = time_on(*way.first.speed, message);
+      flight.crossing.head = flight.crossing.tail = queue_.now();
+      flight.at = way.beyond_first;
+      flight.message = message;
+      wait_for(slot, message, way.first, flight.at.hops_left == 0);
     } else if (way.second.link == nullptr) {
       Crossing crossing;
       begin(crossing, way.first, message);

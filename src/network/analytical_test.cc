@@ -119,6 +119,24 @@ TEST(Analytical, TheSlowestDimensionOnTheWaySetsThePace) {
   EXPECT_EQ(bench.run(), (Times{nanoseconds(2 * 10 + 2 * 100 + 1000)}));
 }
 
+// As what comes from ranks: ranks that folding takes to be alike send in different orders.
+TEST(Analytical, WhatSwitchesSendInOneMomentIsServedInTheOrderOfItsLabels) {
+  const auto from_switch = [](std::int32_t source, std::uint32_t order) {
+    Message message{source, 0, Bytes(1000), 0};
+    message.leg = Leg::from_switch;
+    message.order = order;
+    return message;
+  };
+  for (const bool turned : {false, true}) {
+    Bench star(machine_of(DimensionKind::switched, 4));
+    star.send_at(Time(0), from_switch(1, turned ? 1 : 0));
+    star.send_at(Time(0), from_switch(2, turned ? 0 : 1));
+    Times times = star.run();
+    if (turned) std::swap(times[0], times[1]);
+    EXPECT_EQ(times, (Times{nanoseconds(1100), nanoseconds(2100)})) << turned;
+  }
+}
+
 TEST(Analytical, StoreAndForwardPaysForEveryHop) {
   const std::string name = "analytical:switching=store-and-forward";
   Bench ring(machine_of(DimensionKind::ring, 8), name);
