@@ -139,13 +139,19 @@ class Attention:
         return args.launch + computed * (1 + ramp * args.processors / tasks)
 
 
+def short(dtype):
+    """A type's name, which some sources write out."""
+    return {"bfloat16": "bf16", "float16": "fp16"}.get(dtype, dtype)
+
+
 def fit_attention(args):
     rows = []
+    types = [short(dtype) for dtype in args.type.split(",")]
     with open(args.table, newline="") as table:
         for r in csv.DictReader(table):
             if not r["op"].startswith("attention_") or r["tier"] == "C" or not r["time_us"]:
                 continue
-            if args.device == r["gpu"] and args.type in r["dtype"] and args.source in r["source"]:
+            if args.device == r["gpu"] and short(r["dtype"]) in types and args.source in r["source"]:
                 rows.append(Attention(r))
     if not rows:
         return 2
@@ -227,7 +233,7 @@ def main():
     attention = what.add_parser("attention")
     attention.add_argument("table")
     attention.add_argument("--device", required=True, help="as the table's column gpu has it")
-    attention.add_argument("--type", required=True)
+    attention.add_argument("--type", required=True, help="as the column dtype has it; several, such as fp8,mxfp8, are fitted as one")
     attention.add_argument("--source", default="")
     attention.add_argument("--peak", type=float, required=True)
     attention.add_argument("--processors", type=int, required=True)

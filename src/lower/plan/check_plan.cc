@@ -19,7 +19,7 @@ void require_divisor(std::string_view name, std::int64_t degree, std::string_vie
   if (whole == 0 || whole % degree == 0) return;
   const std::int64_t common = std::gcd(whole, ranks);
   std::string hint = fmt::format("{} could be {}", name, nearest_divisors(common, degree));
-  if (common == 1) {
+  if (common == 1 && whole > 1) {
     std::int64_t least = 2;
     while (whole % least != 0 && least * least <= whole) ++least;
     if (whole % least != 0) least = whole;

@@ -11,11 +11,11 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
+#include "network/topology.h"
 #include "sim/astra/astra_engine.h"
 #include "sim/engine/native_run.h"
 #include "sim/fold/astra_fold.h"
 #include "sim/fold/rank_colours.h"
-#include "network/topology.h"
 #include "sim/link_loads.h"
 #include "sim/plan/senders.h"
 
@@ -245,10 +245,10 @@ void note_shared_rings(Result& result, const Machine& machine, const ComponentCh
       rings.push_back(machine.dimensions[d].name);
   }
   if (rings.empty()) return;
-  result.notes.push_back(
-      fmt::format("on rings ({}) messages of different groups, or of collectives and pipelines, wait for each "
-                  "other: the network {} serves them there first come, first served, flow shares the links",
-                  fmt::join(rings, ", "), network.name));
+  result.notes.push_back(fmt::format(
+      "on rings ({}) messages of different groups, or of collectives and pipelines, wait for each "
+      "other: the network {} serves them there first come, first served, flow shares the links",
+      fmt::join(rings, ", "), network.name));
 }
 
 void check_ranks(std::int64_t devices, const Graph& graph) {
