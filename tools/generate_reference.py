@@ -211,7 +211,7 @@ GOALS = (
     ("training", "Blackwell, dense", r"(?!mlperf)\S+ G?B[23]00 (?!.*MoE)", "mape", 8, "recipes in 4 bits keep layers in 16, which are taken as narrow, too; sustained rates are between measured ones"),
     ("training", "Blackwell, mixtures of experts", r"\S+ G?B[23]00 .*MoE$", "mape", 15, "fused experts and recomputed parts of blocks; Mamba's kernels, of which none is measured on Blackwell"),
     ("training", "MLPerf", r"mlperf ", "mape", 6, "GB200 and GB300 are 1 to 26 % too fast, most where a step is shortest, which nothing published explains; H100 and H200 are 2 to 6 % too slow"),
-    ("training", "nanotron (ultrascale)", r"ultrascale ", "rank", 0.9, "steps that wait for something that is no kernel and no message (below)"),
+    ("training", "nanotron (ultrascale)", r"ultrascale ", "rank", 0.9, "0.73 on all 701 rows: steps that wait for something that is no kernel and no message (below)"),
     ("training", "TPU, MI350X, MI355X", r"\S+ (TPU|MI3)", "mape", 12, "XLA's own scheduling; mixtures of experts with a capacity, and casts around their products in fp8"),
     ("memory", "peaks of memory", r"", "median", 3, "losses in fp32 and allocators that round up, outside Megatron; what a compiled backward pass gives back"),
     ("memory", "peaks of memory, 90 %", r"", "p90", 8, "the same"),
@@ -249,9 +249,8 @@ def goals(program):
     for kind, title, pattern, figure, goal, why in GOALS:
         if figure == "rank":
             ranks = [s["ranking"]["spearman"] for s in sets if s["kind"] == kind and re.match(pattern, s["name"]) and s["ranking"]]
-            if not ranks:
-                continue
-            reached, met, wanted, shown = min(ranks), min(ranks) >= goal, f"{goal}", f"{min(ranks):.2f}"
+            met = bool(ranks) and min(ranks) >= goal
+            wanted, shown = f"{goal}", f"{min(ranks):.2f}" if ranks else "too few rows here"
         else:
             errors = sorted(100 * abs(error) for name, error, *_ in rows[kind] if re.match(pattern, name))
             if not errors:
