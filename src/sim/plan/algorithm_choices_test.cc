@@ -94,7 +94,7 @@ TEST(AlgorithmChoices, KnowWhoseSwitchesReduce) {
 TEST(AlgorithmChoices, KnowWhoseSwitchesReduceInPhases) {
   const Machine machine = three_kinds();
   CollectiveOptions options;
-  options.algorithms_by_kind[CollectiveKind::reduce_scatter] = {"nvls", "nvls", "ring"};
+  options.algorithms_by_kind[CollectiveKind::reduce_scatter] = {"ring", "nvls", "ring"};
   const AlgorithmChoices choices(machine, options, {.knows_dimensions = true});
   for (const CollectiveKind kind :
        {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::reduce})
