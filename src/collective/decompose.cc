@@ -81,4 +81,23 @@ std::vector<CollectivePhase> decompose_over_all_lines(CollectiveKind kind, Bytes
           {inner.dimension, CollectiveKind::all_gather, bytes, PhaseMembers::other_blocks}};
 }
 
+std::vector<CollectiveKind> kinds_of_phases(CollectiveKind kind) {
+  using enum CollectiveKind;
+  switch (kind) {
+    case all_reduce:
+      return {kind, reduce_scatter, all_gather};
+    case reduce:
+      return {kind, reduce_scatter};
+    case broadcast:
+      return {kind, all_gather};
+    case barrier:  // a library's is an all-reduce
+      return {kind, all_reduce, reduce_scatter, all_gather};
+    case reduce_scatter:
+    case all_gather:
+    case all_to_all:
+      break;
+  }
+  return {kind};
+}
+
 }  // namespace armilla

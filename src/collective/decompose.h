@@ -54,4 +54,7 @@ std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::sp
 std::vector<CollectivePhase> decompose_over_all_lines(CollectiveKind kind, Bytes bytes,
                                                       std::span<const std::int64_t> sizes);
 
+// That a collective's phases may have, in whatever way it is decomposed, its own first.
+std::vector<CollectiveKind> kinds_of_phases(CollectiveKind kind);
+
 }  // namespace armilla

@@ -157,8 +157,8 @@ class CollectivePlanner {
   // What was used in place of a general wish that cannot perform a kind, one sentence each; of the plans made
   // so far.
   const std::set<std::string>& substitutions() const;
-  // By bit, whose switches reduce, as the machine says; nothing where the algorithm named for calls of the
-  // kind runs in switches of which the machine says nothing.
+  // By bit, whose switches reduce, as the machine says; nothing where an algorithm named for calls of the
+  // kind, or for phases that they may have, runs in switches of which the machine says nothing.
   std::optional<std::uint32_t> reducing_dimensions(CollectiveKind kind) const;
 
   // What the call takes beyond its schedule, by the fastest of the protocols of each dimension it crosses, if

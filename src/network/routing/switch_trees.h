@@ -8,9 +8,12 @@
 // messages load it. Switches pass on what they add up as it comes: a message takes the latency of the whole
 // way to the root or from it.
 //
-// Of several roots that are equally good, and of parallel links, each has a tree, and a message goes over all
-// of them at once, over each in proportion to its narrowest link: so all links above the leaves carry what
-// they can, whatever some of them have lost.
+// Of several roots that are equally good, and of several next switches on the way to one, each has a tree,
+// and a message goes over all of them at once. How much of it each gets is found by filling (Bertsekas,
+// Gallager, "Data Networks", 1992, 6.5.2): all trees grow, each in proportion to its narrowest link, until a
+// link is full, and those that do not cross it go on. Parallel links between two nodes carry what a tree has
+// there in proportion to their bandwidths. So all links above the leaves carry what they can, whatever some
+// of them have lost and however many there are.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +30,9 @@ namespace armilla {
 
 class SwitchTrees {
  public:
+  // Of more roots that are equally good so many are taken; no switch has as many ports.
+  static constexpr std::size_t kMostRoots = 1024;
+
   explicit SwitchTrees(const LinkGraph& graph) : graph_(graph) {}
 
   // The number of the trees of these members, in their order. Throws Error where no switch leads to all of
@@ -44,25 +50,33 @@ class SwitchTrees {
                                std::int32_t destination) const;
 
  private:
-  struct Way {
-    std::vector<std::uint32_t> up;  // links to the root
-    std::size_t own = 0;            // of these, from the member on, that are no earlier member's
-    Time latency, back;             // up, and down
+  // Links from one node to one other, all of those that lie on widest shortest ways to a root.
+  using Parallel = std::vector<std::uint32_t>;
+  struct Hop {
+    std::uint32_t from = 0, to = 0;  // nodes
+    std::uint32_t links = 0;         // of parallel_
+    std::int32_t owner = 0;          // the first member that comes there
   };
   struct Tree {
-    std::map<std::int32_t, Way> ways;  // by member
-    double width = 0;                  // of its narrowest link, in bytes per second
-    std::uint32_t parallel = 1;        // links between two of its nodes, at most
-    double share = 1;                  // of each message
+    std::uint32_t root = 0;
+    std::vector<Hop> hops;  // in the order of `from`
+    double share = 1;       // of each message
   };
   struct Trees {
     CollectiveKind kind = CollectiveKind::all_reduce;
     std::vector<Tree> all;
   };
   std::vector<std::uint32_t> roots(std::span<const std::int32_t> members) const;
-  Tree grow(std::span<const std::int32_t> members, std::uint32_t root, std::uint32_t turn) const;
+  void grow(std::span<const std::int32_t> members, std::uint32_t root, std::size_t most,
+            std::vector<Tree>& trees);
+  void share_out(std::vector<Tree>& trees) const;
+  // Part of `whole` that each of these, or of their opposites, carries.
+  std::vector<LinkShare> split(const Hop& hop, bool up, double whole) const;
+  Time latency(const Hop& hop, bool up) const;
 
   const LinkGraph& graph_;
+  std::vector<Parallel> parallel_;
+  std::map<Parallel, std::uint32_t> parallel_known_;
   std::vector<Trees> trees_;
   std::map<std::pair<std::vector<std::int32_t>, CollectiveKind>, std::uint32_t> known_;
 };

@@ -214,13 +214,23 @@ std::optional<std::string_view> AlgorithmChoices::replaced(CollectiveKind kind,
 
 std::optional<std::uint32_t> AlgorithmChoices::reducing_dimensions(CollectiveKind kind) const {
   std::uint32_t reducing = 0;
+  bool everywhere = true;
+  const std::vector<CollectiveKind> kinds = kinds_of_phases(kind);
+  const auto any_in_switch = [&](std::size_t number) {
+    return std::ranges::any_of(
+        kinds, [&](CollectiveKind phase) { return choices_.at(phase)[number].usual.in_switch(); });
+  };
   for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
     if (machine_.dimensions[d].in_switch) {
       reducing |= std::uint32_t{1} << d;
-    } else if (choices_.at(kind)[d].usual.in_switch()) {
+    } else if (any_in_switch(d)) {
       return std::nullopt;
+    } else {
+      everywhere = false;
     }
   }
+  // Flat groups go over all dimensions.
+  if (!everywhere && any_in_switch(machine_.dimensions.size())) return std::nullopt;
   return reducing;
 }
 

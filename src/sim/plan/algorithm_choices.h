@@ -42,8 +42,8 @@ class AlgorithmChoices {
   bool are_several() const { return are_several_; }
   // Whether some algorithm goes over trees of switches.
   bool climb() const { return climb_; }
-  // By bit, whose switches reduce, as the machine says; nothing where the algorithm named for calls of the
-  // kind runs in switches of which the machine says nothing.
+  // By bit, whose switches reduce, as the machine says; nothing where an algorithm named for calls of the
+  // kind, or for phases that they may have, runs in switches of which the machine says nothing.
   std::optional<std::uint32_t> reducing_dimensions(CollectiveKind kind) const;
 
  private:

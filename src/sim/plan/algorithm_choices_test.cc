@@ -90,6 +90,19 @@ TEST(AlgorithmChoices, KnowWhoseSwitchesReduce) {
             0b001U);
 }
 
+// An all-reduce scatters and gathers in phases, too; an all-to-all does not.
+TEST(AlgorithmChoices, KnowWhoseSwitchesReduceInPhases) {
+  const Machine machine = three_kinds();
+  CollectiveOptions options;
+  options.algorithms_by_kind[CollectiveKind::reduce_scatter] = {"ring", "nvls", "ring"};
+  const AlgorithmChoices choices(machine, options, {.knows_dimensions = true});
+  for (const CollectiveKind kind :
+       {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::reduce})
+    EXPECT_EQ(choices.reducing_dimensions(kind), std::nullopt) << name_of(kind);
+  for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::all_to_all})
+    EXPECT_EQ(choices.reducing_dimensions(kind), 0b001U) << name_of(kind);
+}
+
 // What is no wish of the user's is the library's to decide, and only where its figures were measured.
 TEST(CollectiveLibrary, MakesAnAllReduceOfABarrierWhereItsFiguresCount) {
   const Machine machine = three_kinds();
