@@ -574,10 +574,10 @@ TEST(SwitchTrees, TakeAllWaysWhereWaysPartTwice) {
   }
 }
 
-// Three roots, two of them behind one link: that has half of what it would, were all three alike.
+// Of three roots the two behind one link get a quarter each, and the third one half.
 TEST(SwitchTrees, OfOneLinkShareIt) {
-  Machine machine =
-      machine_of(4, 9);  // leaves 4, 5; above 6, 7 of the one, 8, 9 of the other; roots 10 to 12
+  // Leaves 4, 5; above them 6, 7 of the one, 8, 9 of the other; roots 10 to 12.
+  Machine machine = machine_of(4, 9);
   for (std::uint32_t device = 0; device < 4; ++device) join(machine, device, 4 + device / 2);
   join(machine, 4, 6), join(machine, 4, 7), join(machine, 5, 8), join(machine, 5, 9);
   for (std::uint32_t root = 10; root < 13; ++root) {

@@ -19,13 +19,6 @@ std::uint32_t node_of(std::int32_t member) {
   return static_cast<std::uint32_t>(member);
 }
 
-// What begins at a node, in a list in the order of nodes, or nothing.
-template <typename Hop>
-const Hop* hop_from(const std::vector<Hop>& hops, std::uint32_t node) {
-  const auto found = std::ranges::lower_bound(hops, node, {}, &Hop::from);
-  return found != hops.end() && found->from == node ? &*found : nullptr;
-}
-
 // A multiple of kShareUnit; of running sums, whose differences then add up to the last one exactly.
 double rounded(double share) {
   return std::round(share / kShareUnit) * kShareUnit;
@@ -72,7 +65,8 @@ void SwitchTrees::grow(std::span<const std::int32_t> members, std::uint32_t root
                        std::vector<Tree>& trees) {
   constexpr std::size_t kVeryMany = 1 << 20;
   const std::vector<Reached> reached = search_towards(graph_, root);
-  std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> ways;  // to, number of links
+  // Per node, the next ones and the number of what leads there.
+  std::unordered_map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> ways;
   std::vector<std::uint32_t> waiting, next;
   for (const std::int32_t member : members) waiting.push_back(node_of(member));
   std::vector<std::size_t> choices;  // by distance
@@ -82,13 +76,19 @@ void SwitchTrees::grow(std::span<const std::int32_t> members, std::uint32_t root
     if (node == root || ways.contains(node)) continue;
     next_links(graph_, reached, node, root, reached[node].width, next);
     // In the order of nodes, so that sums from several nodes meet.
-    std::map<std::uint32_t, Parallel> by_node;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> by_node;
     for (const std::uint32_t link : next) by_node[graph_.links[link].to].push_back(link);
     auto& from_here = ways[node];
-    for (auto& [to, links] : by_node) {
+    for (const auto& [to, links] : by_node) {
       const auto [known, fresh] =
           parallel_known_.try_emplace(links, static_cast<std::uint32_t>(parallel_.size()));
-      if (fresh) parallel_.push_back(std::move(links));
+      if (fresh) {
+        Parallel& parallel = parallel_.emplace_back(Parallel{links, {}, {}});
+        for (const std::uint32_t link : links) {
+          parallel.latency = std::max(parallel.latency, graph_.links[link].figures.latency);
+          parallel.back = std::max(parallel.back, graph_.links[link ^ 1].figures.latency);
+        }
+      }
       from_here.emplace_back(to, known->second);
       waiting.push_back(to);
     }
@@ -101,23 +101,34 @@ void SwitchTrees::grow(std::span<const std::int32_t> members, std::uint32_t root
   const std::size_t first = turns > most ? trees.size() : 0;
   for (std::size_t i = 0; i < std::min(turns, most); ++i) {
     const std::size_t turn = (first + i) % turns;
-    std::map<std::uint32_t, Hop> hops;
+    std::vector<Hop>& hops = trees.emplace_back().hops;
+    std::unordered_map<std::uint32_t, std::uint32_t> places;  // of hops, by the node that they leave
+    for (const std::int32_t member : members)
+      places.emplace(node_of(member), static_cast<std::uint32_t>(places.size()));
+    hops.resize(places.size());
+    std::vector<bool> known(hops.size());
     for (const std::int32_t member : members) {
-      std::uint32_t node = node_of(member);
-      while (node != root && !hops.contains(node)) {
+      std::uint32_t node = node_of(member), place = places.at(node);
+      while (!known[place]) {
+        known[place] = true;
         std::size_t digit = turn;
         for (std::int32_t nearer = 0; nearer < reached[node].distance; ++nearer)
           digit /= choices[static_cast<std::size_t>(nearer)];
         const auto& from_here = ways.at(node);
-        const auto& [to, links] =
+        const auto& [to, parallel] =
             from_here[digit % choices[static_cast<std::size_t>(reached[node].distance)] % from_here.size()];
-        hops[node] = {node, to, links, member};
+        hops[place] = {Hop::kRoot, parallel, member};
+        if (to == root) break;
+        const auto [behind, fresh] = places.try_emplace(to, static_cast<std::uint32_t>(hops.size()));
+        hops[place].next = behind->second;
+        if (fresh) {
+          hops.emplace_back();
+          known.push_back(false);
+        }
         node = to;
+        place = behind->second;
       }
     }
-    Tree& tree = trees.emplace_back();
-    tree.root = root;
-    for (const auto& [node, hop] : hops) tree.hops.push_back(hop);
   }
 }
 
@@ -132,9 +143,9 @@ void SwitchTrees::share_out(std::vector<Tree>& trees) const {
     for (const Hop& hop : tree.hops) {
       for (const bool up : {true, false}) {
         double sum = 0;
-        for (const std::uint32_t link : parallel_[hop.links])
+        for (const std::uint32_t link : parallel_[hop.parallel].links)
           sum += graph_.links[up ? link : link ^ 1].figures.bandwidth.value;
-        for (const std::uint32_t link : parallel_[hop.links]) {
+        for (const std::uint32_t link : parallel_[hop.parallel].links) {
           const std::uint32_t used = up ? link : link ^ 1;
           visit(used, graph_.links[used].figures.bandwidth.value / sum);
         }
@@ -211,7 +222,9 @@ std::uint32_t SwitchTrees::find(std::span<const std::int32_t> members, Collectiv
                     graph_.graph.nodes[static_cast<std::size_t>(members.back())].name),
         "name another algorithm, or one for each dimension");
   }
-  Trees trees{kind, {}};
+  Trees trees{kind, {}, {}};
+  for (const std::int32_t member : members)
+    trees.places.emplace(member, static_cast<std::uint32_t>(trees.places.size()));
   for (const std::uint32_t root : best) grow(members, root, kMostTrees / best.size(), trees.all);
   share_out(trees.all);
   const auto number = static_cast<std::uint32_t>(trees_.size());
@@ -223,7 +236,7 @@ std::uint32_t SwitchTrees::find(std::span<const std::int32_t> members, Collectiv
 std::vector<LinkShare> SwitchTrees::split(const Hop& hop, bool up, double whole) const {
   std::vector<LinkShare> parts;
   double sum = 0;
-  for (const std::uint32_t link : parallel_[hop.links]) {
+  for (const std::uint32_t link : parallel_[hop.parallel].links) {
     parts.push_back({.link = up ? link : link ^ 1});
     sum += graph_.links[parts.back().link].figures.bandwidth.value;
   }
@@ -235,13 +248,6 @@ std::vector<LinkShare> SwitchTrees::split(const Hop& hop, bool up, double whole)
     before = here;
   }
   return parts;
-}
-
-Time SwitchTrees::latency(const Hop& hop, bool up) const {
-  Time most;
-  for (const std::uint32_t link : parallel_[hop.links])
-    most = std::max(most, graph_.links[up ? link : link ^ 1].figures.latency);
-  return most;
 }
 
 // Contributions are added up, and a sum is copied, where ways meet. What members send to be copied, or to get
@@ -256,29 +262,29 @@ SwitchTrees::Branch SwitchTrees::branch(std::uint32_t number, Leg leg, std::int3
   const std::int32_t member = up ? source : destination;
   Branch branch;
   std::unordered_map<std::uint32_t, std::size_t> places;  // of links in branch.links
-  std::vector<std::uint32_t> of_source;                   // nodes on its way
+  std::vector<std::uint32_t> of_source;                   // hops on its way
+  const std::uint32_t first = trees.places.at(member);
+  const std::uint32_t first_of_source = !up && copies ? trees.places.at(source) : Hop::kRoot;
   for (const Tree& tree : trees.all) {
     of_source.clear();
-    if (!up && copies) {
-      for (std::uint32_t node = node_of(source); node != tree.root; node = hop_from(tree.hops, node)->to)
-        of_source.push_back(node);
-    }
-    Time latency_of_way;
-    for (const Hop* hop = hop_from(tree.hops, node_of(member)); hop != nullptr;
-         hop = hop_from(tree.hops, hop->to)) {
-      latency_of_way = later(latency_of_way, latency(*hop, up));
-      if (!whole && hop->owner != member) continue;
-      if (std::ranges::find(of_source, hop->from) != of_source.end()) continue;
-      for (const LinkShare& part : split(*hop, up, tree.share)) {
-        const auto [place, fresh] = places.try_emplace(part.link, branch.links.size());
+    for (std::uint32_t place = first_of_source; place != Hop::kRoot; place = tree.hops[place].next)
+      of_source.push_back(place);
+    Time latency;
+    for (std::uint32_t place = first; place != Hop::kRoot; place = tree.hops[place].next) {
+      const Hop& hop = tree.hops[place];
+      latency = later(latency, up ? parallel_[hop.parallel].latency : parallel_[hop.parallel].back);
+      if (!whole && hop.owner != member) continue;
+      if (std::ranges::find(of_source, place) != of_source.end()) continue;
+      for (const LinkShare& part : split(hop, up, tree.share)) {
+        const auto [known, fresh] = places.try_emplace(part.link, branch.links.size());
         if (fresh) {
           branch.links.push_back(part);
         } else {
-          branch.links[place->second].share += part.share;
+          branch.links[known->second].share += part.share;
         }
       }
     }
-    branch.latency = std::max(branch.latency, latency_of_way);
+    branch.latency = std::max(branch.latency, latency);
   }
   std::erase_if(branch.links, [](const LinkShare& use) { return use.share <= 0; });
   return branch;
@@ -287,9 +293,9 @@ SwitchTrees::Branch SwitchTrees::branch(std::uint32_t number, Leg leg, std::int3
 std::uint32_t SwitchTrees::link_of_member(std::uint32_t number, Leg leg, std::int32_t source,
                                           std::int32_t destination) const {
   const bool up = leg == Leg::to_switch;
-  const Tree& tree = trees_[number].all.front();
-  const std::uint32_t link =
-      parallel_[hop_from(tree.hops, node_of(up ? source : destination))->links].front();
+  const Trees& trees = trees_[number];
+  const Hop& hop = trees.all.front().hops[trees.places.at(up ? source : destination)];
+  const std::uint32_t link = parallel_[hop.parallel].links.front();
   return up ? link : link ^ 1;
 }
 

@@ -51,19 +51,23 @@ class SwitchTrees {
 
  private:
   // Links from one node to one other, all of those that lie on widest shortest ways to a root.
-  using Parallel = std::vector<std::uint32_t>;
+  struct Parallel {
+    std::vector<std::uint32_t> links;
+    Time latency, back;  // the longest, up and down
+  };
   struct Hop {
-    std::uint32_t from = 0, to = 0;  // nodes
-    std::uint32_t links = 0;         // of parallel_
-    std::int32_t owner = 0;          // the first member that comes there
+    std::uint32_t next = kRoot;  // the hop behind it
+    std::uint32_t parallel = 0;  // of parallel_
+    std::int32_t owner = 0;      // the first member that comes there
+    static constexpr std::uint32_t kRoot = UINT32_MAX;
   };
   struct Tree {
-    std::uint32_t root = 0;
-    std::vector<Hop> hops;  // in the order of `from`
+    std::vector<Hop> hops;  // of the members, in their order, and of switches
     double share = 1;       // of each message
   };
   struct Trees {
     CollectiveKind kind = CollectiveKind::all_reduce;
+    std::map<std::int32_t, std::uint32_t> places;  // of members: their hops
     std::vector<Tree> all;
   };
   std::vector<std::uint32_t> roots(std::span<const std::int32_t> members) const;
@@ -72,11 +76,10 @@ class SwitchTrees {
   void share_out(std::vector<Tree>& trees) const;
   // Part of `whole` that each of these, or of their opposites, carries.
   std::vector<LinkShare> split(const Hop& hop, bool up, double whole) const;
-  Time latency(const Hop& hop, bool up) const;
 
   const LinkGraph& graph_;
   std::vector<Parallel> parallel_;
-  std::map<Parallel, std::uint32_t> parallel_known_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> parallel_known_;  // by links
   std::vector<Trees> trees_;
   std::map<std::pair<std::vector<std::int32_t>, CollectiveKind>, std::uint32_t> known_;
 };
