@@ -20,6 +20,7 @@
 #include "event/state_digest.h"
 #include "ir/formats/system_layer.h"
 #include "ir/machine.h"
+#include "ir/play_time.h"
 #include "ir/result.h"
 #include "ir/what_if.h"
 #include "network/message_links.h"
@@ -154,8 +155,8 @@ class Network {
   // Links that carried something, the busiest first.
   virtual std::vector<LinkUse> links() const = 0;
   virtual std::int64_t messages() const = 0;
-  // How long the processor plays what was foreseen (NetworkSetup), roughly, where that goes by the bytes.
-  virtual double foreseen_seconds() const { return 0; }
+  // Of what was foreseen (NetworkSetup), where that goes by the bytes.
+  virtual PlayTime foreseen_time() const { return {}; }
   // What it chose for itself, a sentence each.
   virtual std::vector<std::string> notes() const { return {}; }
   // What rank 0 sent, per dimension; empty where that is not counted.

@@ -8,6 +8,7 @@
 namespace armilla {
 
 inline std::string rough_time(double seconds) {
+  if (seconds < 1) return fmt::format("{:.1g} s", seconds);
   if (seconds < 120) return fmt::format("{:.0f} s", seconds);
   if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
   return seconds < 48 * 3600 ? fmt::format("{:.0f} h", seconds / 3600)

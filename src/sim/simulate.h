@@ -18,6 +18,7 @@
 #include "base/progress.h"
 #include "cost/cost.h"
 #include "ir/formats/system_layer.h"
+#include "ir/play_time.h"
 #include "ir/study.h"
 
 namespace armilla {
@@ -54,10 +55,11 @@ struct SimulationOptions {
 // be looked at.
 struct RunIsLate {};
 
-// What `simulate` throws where SimulationOptions::only_foresee: how long the processor plays the run,
-// roughly, on networks that say so (NetworkPromises::plays_bytes); else 0.
+// What `simulate` throws where SimulationOptions::only_foresee: how long the processor plays the run, on
+// networks that say so (NetworkPromises::plays_bytes); else no time. What simulates several times makes it
+// that of all.
 struct RunForeseen {
-  double seconds = 0;
+  PlayTime time;
 };
 
 // The machine of `study` must have as many devices as `graph` has ranks. `costs`: of the machine's usual

@@ -64,6 +64,10 @@ SearchResult search_plans(const SearchRequest& request);
 // its runners.
 SearchResult search_plans(const SearchRequest& request, Crew& crew);
 
+// What a search would simulate, on networks that play bytes; on others nothing. Its patience and what it has
+// saved have no say.
+ForeseenRuns foresee_search(const SearchRequest& request);
+
 // The settings that make a plan of the result out of the study: what `armilla run` takes with --set.
 std::vector<Override> settings_of(const SearchResult& result, const PlanOutcome& plan);
 

@@ -79,11 +79,11 @@ class PacketNetwork final : public Network, public OwnClock {
         job_(job_of(ways_, setup, values)),
         packets_(job_),
         counted_(ways_.links().size()),
-        foreseen_seconds_(packets_of(setup.foreseen, job_.settings) /
-                          packets_per_second(job_.settings.congestion_control)) {}
+        foreseen_time_(
+            play_time(packets_of(setup.foreseen, job_.settings), job_.settings.congestion_control)) {}
 
   // Fast-forward leaves out nobody knows how much.
-  double foreseen_seconds() const override { return job_.fast_forward ? 0 : foreseen_seconds_; }
+  PlayTime foreseen_time() const override { return job_.fast_forward ? PlayTime{} : foreseen_time_; }
 
   Time send(const Message& message) override {
     ++messages_;
@@ -270,7 +270,7 @@ class PacketNetwork final : public Network, public OwnClock {
   std::vector<std::int64_t> waiting_bytes_;            // per connection: posted, not there yet
   Slots<Flight> flights_;
   std::vector<NetworkSums::Carried> counted_;
-  double foreseen_seconds_ = 0;
+  PlayTime foreseen_time_;
   std::int64_t messages_ = 0;
 };
 

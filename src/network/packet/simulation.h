@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/huge_pages.h"
+#include "ir/play_time.h"
 #include "network/link_samples.h"
 #include "network/packet.h"
 #include "network/packet/congestion.h"
@@ -30,8 +31,8 @@
 
 namespace armilla {
 
-// Packets of data that one core simulates, roughly.
-double packets_per_second(CongestionControl control);
+// Of packets of data.
+PlayTime play_time(double packets, CongestionControl control);
 // Throws Error, with an estimate of the time, for more packets than anyone would wait for: those of `what`,
 // whose size is set by `payload`.
 void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets,

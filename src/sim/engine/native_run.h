@@ -47,7 +47,7 @@ class NativeRun final : MessageLabels, RoundObserver {
   NativeRun(const NativeRun&) = delete;
   NativeRun& operator=(const NativeRun&) = delete;
 
-  double foreseen_seconds() const { return network_->foreseen_seconds(); }
+  PlayTime foreseen_time() const { return network_->foreseen_time(); }
   // Once. Throws Error for ranks that cannot finish and for too long a time.
   void play();
   // Whether no chunk had to be started beyond the limit to go on, and what happened in the last moment

@@ -295,7 +295,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
       options.fold ? fold_ranks({graph, issued, study, shares_memory(options.remote_memory)}, planner)
                    : unfolded(graph);
   NativeRun run({graph, issued, study, costs, classes, planner, options});
-  if (options.only_foresee) throw RunForeseen{run.foreseen_seconds()};
+  if (options.only_foresee) throw RunForeseen{run.foreseen_time()};
   run.play();
   Result result = run.result();
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);

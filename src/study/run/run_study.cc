@@ -208,6 +208,16 @@ Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions op
   return simulate(run.graph, ideal, cost, options).iteration;
 }
 
+// Of all simulations of a run, of which the first takes that long.
+PlayTime time_of_all(PlayTime first, bool steady, bool has_ideal) {
+  // 4, 2 and 3 iterations at least, then 8 and 7, 16 and 15; those that are shown once more.
+  const PlayTime search = steady ? PlayTime{9.0 / 4, 55.0 / 4} : PlayTime{0, 0};
+  const PlayTime shown = {1, steady ? 4.0 : 1.0};
+  const PlayTime ideal = !has_ideal ? PlayTime{0, 0} : steady ? search : shown;
+  return {first.least * (search.least + shown.least + ideal.least),
+          first.most * (search.most + shown.most + ideal.most)};
+}
+
 void lay_out_job(Run& run, const CostModel& cost, Written written) {
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
@@ -264,14 +274,20 @@ Run run_study(const Study& study, const SimulationOptions& options) {
   const bool may_loop = !(options.intervals && options.every_interval) && options.fold_time &&
                         !(study.what_if.jitter.deviation > 0);
   Run run = lower_study(study, *cost, *options.progress, may_loop ? Written::loops : Written::whole);
-  if (run.iterations > 1) {
-    simulate_steady_iteration(run, *cost, options);
-  } else {
-    run.result = simulate(run.graph, run.study, *cost, options);
+  const bool has_ideal = study.what_if.changes_simulation();
+  try {
+    if (run.iterations > 1) {
+      simulate_steady_iteration(run, *cost, options);
+    } else {
+      run.result = simulate(run.graph, run.study, *cost, options);
+    }
+  } catch (RunForeseen& foreseen) {
+    foreseen.time = time_of_all(foreseen.time, run.iterations > 1, has_ideal);
+    throw;
   }
   run.shares = compute_shares(run.graph, *cost);
   run.like = like_measured(run.study.plan, run.model.facts, run.study.machine.device);
-  if (study.what_if.changes_simulation()) run.ideal = ideal_iteration(run, *cost, options);
+  if (has_ideal) run.ideal = ideal_iteration(run, *cost, options);
   if (study.what_if.failures.mtbf_of_node > 0) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
                           "what_if.failures");

@@ -16,7 +16,10 @@ bool goes_by(const SearchRequest& request, SearchObjective objective) {
   return request.objective == objective || std::ranges::find(request.front, objective) != request.front.end();
 }
 
-void check_figures(const SearchRequest& request, const SearchBase& base, const Machine& first) {
+namespace {
+
+// `first`: the machine that the others are compared with.
+void check_figures_of(const SearchRequest& request, const SearchBase& base, const Machine& first) {
   const Machine& machine = base.study.machine;
   const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(machine));
   const std::string which = fmt::format("machine '{}', device '{}'", machine.name, machine.device.name);
@@ -51,6 +54,23 @@ void check_figures(const SearchRequest& request, const SearchBase& base, const M
   Model model = read_model(base.study.model, 1);
   if (model.blocks.empty()) annotate_parallelism(model);
   check_training(goal, model);
+}
+
+}  // namespace
+
+void check_request(const SearchRequest& request) {
+  if (request.top < 1) throw Error("--top", "must be at least 1");
+  if (!(request.memory_share > 0))
+    throw Error("--memory-share", "leaves no memory", "give a share above 0, such as 0.9");
+  if (request.deadline && *request.deadline <= Time(0))
+    throw Error("--deadline", "leaves no time", "give a time above 0, such as 2s");
+  if (request.budget && request.budget->value <= 0)
+    throw Error("--budget", "leaves no money", "give an amount above 0, such as 2.5MUSD");
+}
+
+void check_figures(const SearchRequest& request, const SearchSpace& space) {
+  for (const SearchBase& base : space.bases())
+    check_figures_of(request, base, space.bases().front().study.machine);
 }
 
 }  // namespace armilla

@@ -8,7 +8,9 @@ namespace armilla {
 
 bool goes_by(const SearchRequest& request, SearchObjective objective);
 
-// Throws Error for what is missing. `first`: the machine that the others are compared with.
-void check_figures(const SearchRequest& request, const SearchBase& base, const Machine& first);
+// Throws Error for numbers of the request that say nothing.
+void check_request(const SearchRequest& request);
+// Throws Error for what is missing.
+void check_figures(const SearchRequest& request, const SearchSpace& space);
 
 }  // namespace armilla

@@ -510,13 +510,13 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_within(const PlanPrepared& pl
   return outcome;
 }
 
-double PlanEvaluator::foreseen_seconds(const PlanPrepared& plan) const {
+PlayTime PlanEvaluator::foreseen_time(const PlanPrepared& plan) const {
   try {
     simulate_nodes(plan, true);
   } catch (const RunForeseen& foreseen) {
-    return foreseen.seconds;
+    return foreseen.time;
   }
-  return 0;
+  return {};
 }
 
 PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan, bool only_foresee) const {

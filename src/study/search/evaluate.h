@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "cost/cost.h"
+#include "ir/play_time.h"
 #include "ir/search.h"
 #include "ir/study.h"
 #include "lower/fused_slots.h"
@@ -76,8 +77,8 @@ class PlanEvaluator {
   // What is known of ranks then: their times, not what they did when.
   std::optional<Result> play_slots(const PlanPrepared& plan) { return play_slots(plan, {}); }
   PlanOutcome simulate_nodes(const PlanPrepared& plan) const { return simulate_nodes(plan, false); }
-  // How long that takes the processor, roughly (RunForeseen).
-  double foreseen_seconds(const PlanPrepared& plan) const;
+  // How long that takes the processor (RunForeseen).
+  PlayTime foreseen_time(const PlanPrepared& plan) const;
   std::optional<PlanOutcome> simulate_nodes_within(const PlanPrepared& plan, Time longest);
   // Whether what was seen of plans that begin alike, node by node, says that the iteration lasts longer.
   bool is_known_to_be_late(const PlanPrepared& plan, Time longest) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "network/network.h"
-#include "study/patience.h"
 
 namespace armilla {
 namespace {
@@ -23,32 +23,41 @@ std::optional<PlanPrepared> prepared_at(PlanRoom& plans, const PlanPlace& place)
 
 }  // namespace
 
-void check_patience_of(const SearchRequest& request, PlanRoom& plans, std::span<const PlanPlace> open,
-                       std::int64_t known, std::int64_t at_once) {
-  const ComponentChoice& network = plans.space().bases().front().study.network;
-  if (!promises_of(network).plays_bytes) return;
-  const auto count = static_cast<std::int64_t>(open.size());
-  ForeseenRuns runs{.what = "plan",
-                    .network = network.name,
-                    .most = count,
-                    .at_once = at_once,
-                    .fewer = "a smaller --top, or fixed values, make fewer plans"};
-  runs.seconds = mean_of_some(count, [&](std::int64_t i) -> std::optional<double> {
-    const PlanPlace& place = open[static_cast<std::size_t>(i)];
-    const std::optional<PlanPrepared> plan = prepared_at(plans, place);
+ForeseenRuns foresee_plans(const SearchRequest& request, PlanRoom& plans, std::span<const PlanPlace> open,
+                           std::int64_t known, std::int64_t at_once) {
+  ForeseenRuns runs{
+      .what = "plan", .at_once = at_once, .fewer = "a smaller --top, or fixed values, make fewer plans"};
+  std::vector<PlanPlace> played;
+  for (const PlanPlace& place : open) {
+    const ComponentChoice& network = plans.space().bases()[place.base].study.network;
+    if (!promises_of(network).plays_bytes) continue;
+    runs.network = network.name;
+    played.push_back(place);
+  }
+  const auto count = static_cast<std::int64_t>(played.size());
+  const SomeRuns some = look_at_some(count, [&](std::int64_t i) -> std::optional<PlayTime> {
+    const PlanPlace& place = played[static_cast<std::size_t>(i)];
     try {
-      if (plan) return plans.evaluator(place.base).foreseen_seconds(*plan);
+      if (const std::optional<PlanPrepared> plan = prepared_at(plans, place))
+        return plans.evaluator(place.base).foreseen_time(*plan);
     } catch (const Error&) {
       // Nor is it simulated.
     }
     return std::nullopt;
   });
-  if (runs.seconds <= 0) return;
-  constexpr std::int64_t kMostLookedAt = 256;
-  const std::int64_t asked = request.brute_force ? count : std::max<std::int64_t>(request.top - known, 0);
-  for (std::int64_t i = 0; i < std::min(count, kMostLookedAt) && runs.least < asked; ++i)
-    runs.least += prepared_at(plans, open[static_cast<std::size_t>(i)]) ? 1 : 0;
-  check_patience(runs, request.patience);
+  if (some.times.empty() || some.mean().most <= 0) return runs;
+  // Of those that are asked for the others may be some.
+  const std::int64_t others = static_cast<std::int64_t>(open.size()) - count;
+  const std::int64_t asked =
+      request.brute_force ? count : std::max<std::int64_t>(request.top - known - others, 0);
+  for (const PlanPlace& place : played) {
+    if (runs.least >= asked || (request.stopped && request.stopped())) break;
+    runs.least += prepared_at(plans, place) ? 1 : 0;
+  }
+  runs.most = request.brute_force ? runs.least : count;
+  const auto rounds = [&](std::int64_t of) { return static_cast<double>((of + at_once - 1) / at_once); };
+  runs.together = {some.shortest().least * rounds(runs.least), some.mean().most * rounds(runs.most)};
+  return runs;
 }
 
 }  // namespace armilla

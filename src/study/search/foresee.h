@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "study/patience.h"
 #include "study/search.h"
 #include "study/search/plan_room.h"
 
@@ -15,9 +16,9 @@ struct PlanPlace {
   std::int64_t point = 0;
 };
 
-// `open`: plans that may be simulated, in that order; beside them so many are known. Throws Error, or tells,
-// as check_patience does. Cost: a few plans are made ready to be simulated, on these networks alone.
-void check_patience_of(const SearchRequest& request, PlanRoom& plans, std::span<const PlanPlace> open,
-                       std::int64_t known, std::int64_t at_once);
+// `open`: plans that may be simulated, in that order; beside them so many are known. Cost: a few plans are
+// made ready to be played, on networks that play bytes alone; with brute force all are prepared.
+ForeseenRuns foresee_plans(const SearchRequest& request, PlanRoom& plans, std::span<const PlanPlace> open,
+                           std::int64_t known, std::int64_t at_once);
 
 }  // namespace armilla

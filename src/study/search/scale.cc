@@ -24,6 +24,7 @@ SearchRequest at_size(const ScaleRequest& request, const ScalePoint& point) {
   SearchRequest search = request.search;
   std::erase_if(search.axes, [](const SearchAxis& axis) { return axis.key == kRanks; });
   search.top = 1;
+  search.patience = {kEndOfTime, {}};  // all sizes together were looked at
   const auto read = search.read;
   const std::vector<Override> size = {fmt::format("{}={}", kRanks, point.ranks),
                                       fmt::format("plan.global_batch={}", point.global_batch)};
@@ -33,6 +34,24 @@ SearchRequest at_size(const ScaleRequest& request, const ScalePoint& point) {
     return read(all);
   };
   return search;
+}
+
+// Of all sizes, which are searched one after the other.
+ForeseenRuns foreseen_plans(const ScaleRequest& request, const std::vector<ScalePoint>& points) {
+  ForeseenRuns all;
+  for (const ScalePoint& point : points) {
+    if (request.search.stopped && request.search.stopped()) break;
+    const ForeseenRuns runs = foresee_search(at_size(request, point));
+    if (runs.most == 0) continue;
+    all = {.what = runs.what,
+           .network = runs.network,
+           .least = all.least + runs.least,
+           .most = all.most + runs.most,
+           .together = {all.together.least + runs.together.least, all.together.most + runs.together.most},
+           .at_once = runs.at_once,
+           .fewer = "fewer sizes, or fixed values, make fewer plans"};
+  }
+  return all;
 }
 
 std::vector<std::int64_t> sizes_of(const SearchRequest& search) {
@@ -55,8 +74,9 @@ ScaleResult scale_plans(const ScaleRequest& request) {
   const std::vector<std::int64_t> sizes = sizes_of(request.search);
   ScaleResult result;
   result.weak = request.weak;
+  std::vector<ScalePoint> points;
   for (const std::int64_t ranks : sizes) {
-    ScalePoint point{ranks, request.global_batch, {}, {}, {}, {}, {}};
+    ScalePoint& point = points.emplace_back(ScalePoint{ranks, request.global_batch, {}, {}, {}, {}, {}});
     if (request.weak) {
       if (request.global_batch * ranks % sizes.front() != 0) {
         throw Error("--global-batch", fmt::format("{} samples of {} ranks are no whole number of {} ranks",
@@ -64,6 +84,9 @@ ScaleResult scale_plans(const ScaleRequest& request) {
       }
       point.global_batch = request.global_batch * ranks / sizes.front();
     }
+  }
+  check_patience(foreseen_plans(request, points), request.search.patience);
+  for (ScalePoint& point : points) {
     if (request.search.stopped && request.search.stopped()) break;
     const SearchResult found = search_plans(at_size(request, point));
     if (!found.complete) break;  // half a search says nothing of the best
@@ -74,7 +97,7 @@ ScaleResult scale_plans(const ScaleRequest& request) {
       point.refusal = refusal_of(found);
     } else {
       point.best = found.ranking.front();
-      point.settings = {fmt::format("{}={}", kRanks, ranks),
+      point.settings = {fmt::format("{}={}", kRanks, point.ranks),
                         fmt::format("plan.global_batch={}", point.global_batch)};
       for (const Override& setting : settings_of(found, *point.best))
         point.settings.push_back(setting.setting);

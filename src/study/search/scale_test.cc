@@ -61,6 +61,34 @@ TEST(Scale, WhatCannotBeIsRefused) {
               testing::HasSubstr("24 samples of 5 ranks are no whole number of 8 ranks"));
 }
 
+// Of all sizes together, before the first one.
+TEST(Scale, RefusesWhatTakesLongerThanAnyoneWaits) {
+  const auto on_packets = [](const std::string& ranks) {
+    ScaleRequest request = request_of(ranks, false);
+    const auto read = request.search.read;
+    request.search.read = [read](std::vector<Override> settings) {
+      settings.emplace_back("network=packet");
+      return read(settings);
+    };
+    return request;
+  };
+  std::int64_t plans = 0;
+  for (const std::string ranks : {"4", "8"}) plans += foresee_search(on_packets(ranks).search).most;
+  ScaleRequest request = on_packets("[4, 8]");
+  std::vector<std::string> told;
+  request.search.patience.tell = [&](const std::string& sentence) { told.push_back(sentence); };
+  request.search.patience.longest = Time(1);
+  EXPECT_THAT(error_of([&] { scale_plans(request); }),
+              testing::StartsWith("network packet: at least 2 of " + std::to_string(plans) +
+                                  " plans are to be simulated"));
+  EXPECT_TRUE(told.empty());
+  // What may take longer is searched, and told of once.
+  request.search.patience.longest = Time(500'000'000'000);
+  EXPECT_EQ(scale_plans(request).points.size(), 2U);
+  EXPECT_THAT(told,
+              testing::ElementsAre(testing::HasSubstr(std::to_string(plans) + " plans may take up to")));
+}
+
 TEST(Scale, AnInterruptedOneHasTheSizesSoFar) {
   ScaleRequest request = request_of("[4, 8]", false);
   request.search.threads = 1;

@@ -17,6 +17,7 @@
 #include "ir/derived/expense.h"
 #include "ir/derived/training.h"
 #include "lower/memory.h"
+#include "network/network.h"
 #include "study/search/check_figures.h"
 #include "study/search/evaluate.h"
 #include "study/search/foresee.h"
@@ -89,12 +90,16 @@ class Search {
     const auto begin = std::chrono::steady_clock::now();
     // Before anything that takes long.
     if (!request_.save.empty()) saved_.emplace(request_, space_);
-    list_candidates();
-    foresee();
+    check_patience(foresee(), request_.patience);
     simulate_candidates();
     finish();
     result_.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return std::move(result_);
+  }
+
+  ForeseenRuns foresee() {
+    list_candidates();
+    return result_.complete ? foreseen_plans() : ForeseenRuns{};
   }
 
  private:
@@ -436,8 +441,7 @@ class Search {
     if (!result_.complete) use.not_looked_at = use.points - use.refused - use.bounded - use.simulated;
   }
 
-  void foresee() {
-    if (!result_.complete) return;
+  ForeseenRuns foreseen_plans() {
     std::vector<PlanPlace> open;
     std::int64_t known = 0;
     for (const Candidate& candidate : candidates_) {
@@ -448,7 +452,7 @@ class Search {
         ++known;
       }
     }
-    check_patience_of(request_, plans_, open, known, crew_.jobs());
+    return foresee_plans(request_, plans_, open, known, crew_.jobs());
   }
 
   static Simulated simulated(const Candidate& candidate, const Outcome& outcome) {
@@ -766,17 +770,20 @@ SearchResult search_plans(const SearchRequest& request) {
   return search_plans(request, crew);
 }
 
-SearchResult search_plans(const SearchRequest& request, Crew& crew) {
-  if (request.top < 1) throw Error("--top", "must be at least 1");
-  if (!(request.memory_share > 0))
-    throw Error("--memory-share", "leaves no memory", "give a share above 0, such as 0.9");
-  if (request.deadline && *request.deadline <= Time(0))
-    throw Error("--deadline", "leaves no time", "give a time above 0, such as 2s");
-  if (request.budget && request.budget->value <= 0)
-    throw Error("--budget", "leaves no money", "give an amount above 0, such as 2.5MUSD");
+ForeseenRuns foresee_search(const SearchRequest& request) {
+  check_request(request);
   PlanRoom plans(request);
-  for (const SearchBase& base : plans.space().bases())
-    check_figures(request, base, plans.space().bases().front().study.machine);
+  const auto plays_bytes = [](const SearchBase& base) { return promises_of(base.study.network).plays_bytes; };
+  if (std::ranges::none_of(plans.space().bases(), plays_bytes)) return {};
+  check_figures(request, plans.space());
+  Crew crew(request.threads);
+  return Search(request, plans, crew).foresee();
+}
+
+SearchResult search_plans(const SearchRequest& request, Crew& crew) {
+  check_request(request);
+  PlanRoom plans(request);
+  check_figures(request, plans.space());
   if (crew.serves()) crew.serve([&](const Piece& piece) { return plans.perform(piece); });
   return Search(request, plans, crew).run();
 }

@@ -126,6 +126,10 @@ TEST_F(SearchTest, RefusesWhatTakesLongerThanAnyoneWaits) {
       EXPECT_EQ(error.where, "network " + network);
       EXPECT_THAT(error.message, testing::HasSubstr("at least 2 of "));
     }
+    // All are, and it says how many.
+    SearchRequest all = on(network);
+    all.brute_force = true;
+    EXPECT_THAT(error_of([&] { search_plans(all); }), testing::Not(testing::HasSubstr(" of ")));
   }
   for (const std::string network : {"flow", "analytical", "packet:fast-forward=true"})
     EXPECT_EQ(search_plans(on(network)).ranking.size(), 2U) << network;
@@ -461,6 +465,11 @@ TEST_F(SearchTest, ARangeMayBeginWithNothing) {
   const auto axis = std::ranges::find(space.axes(), "plan.zero", &SearchAxis::key);
   ASSERT_NE(axis, space.axes().end());
   EXPECT_THAT(axis->values, testing::ElementsAre("0", "1", "2", "3"));
+}
+
+TEST_F(SearchTest, ARangeOfDegreesBeginsWithOne) {
+  EXPECT_THAT(error_of([&] { request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  tensor: 0..4\n"); }),
+              testing::HasSubstr("the range '0..4' begins too low\n  hint: the lowest value is 1"));
 }
 
 TEST_F(SearchTest, AnyRecomputationIsEveryOne) {

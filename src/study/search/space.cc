@@ -136,10 +136,17 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
     if (from < 0 || to < from)
       throw Error(where, fmt::format("'{}' is not a range", text),
                   "a range has two whole numbers and goes up, such as 1..8");
+    const bool has_zero =
+        axis.key == "plan.zero" || axis.key == "plan.hybrid_shard" || axis.key == "plan.recompute_blocks";
+    if (from == 0 && !has_zero)
+      throw Error(where, fmt::format("the range '{}' begins too low", text), "the lowest value is 1");
     if (from == 0 && to > 0) values.emplace_back("0");
     // Ranges go by doubling and end with their last value.
-    for (std::int64_t n = std::max<std::int64_t>(from, 1); n<to; n = n> to / 2 ? to : 2 * n)
+    std::int64_t n = std::max<std::int64_t>(from, 1);
+    while (n < to) {
       values.push_back(std::to_string(n));
+      n = n <= to / 2 ? 2 * n : to;
+    }
     values.push_back(std::to_string(to));
   }
   for (std::string& value : values) {

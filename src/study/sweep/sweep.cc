@@ -69,11 +69,11 @@ std::string network_that_plays_bytes(const Config& config) {
 }
 
 // Nothing where it is refused.
-std::optional<double> foreseen_seconds(const Config& config) {
+std::optional<PlayTime> foreseen_time(const Config& config) {
   try {
     static_cast<void>(simulate_study(config, no_progress(), true));
   } catch (const RunForeseen& foreseen) {
-    return foreseen.seconds;
+    return foreseen.time;
   } catch (const Error&) {
     // The run says it.
   }
@@ -209,14 +209,7 @@ class Sweep {
 
   // How long it takes. What is refused is not simulated.
   void foresee() {
-    const auto count = static_cast<std::int64_t>(open_.size());
     if (stopped()) return;
-    ForeseenRuns runs{.what = "run",
-                      .least = count,
-                      .most = count,
-                      .at_once = crew_.jobs(),
-                      .fewer = "fewer values make fewer runs"};
-    double sum = 0;
     std::map<std::string, std::vector<std::size_t>> by_network;
     for (const std::size_t run : open_) {
       // Most say nothing of a network: need not be read again.
@@ -225,16 +218,29 @@ class Sweep {
       const std::string network = network_that_plays_bytes(file_.config_of(run));
       if (!network.empty()) by_network[network].push_back(run);
     }
+    ForeseenRuns runs{.what = "run", .at_once = crew_.jobs(), .fewer = "fewer values make fewer runs"};
+    PlayTime sum, longest;
     for (const auto& [network, its] : by_network) {
-      const auto its_count = static_cast<std::int64_t>(its.size());
-      const double seconds = mean_of_some(its_count, [&](std::int64_t i) {
-        return foreseen_seconds(file_.config_of(its[static_cast<std::size_t>(i)]));
+      const auto count = static_cast<std::int64_t>(its.size());
+      const SomeRuns some = look_at_some(count, [&](std::int64_t i) {
+        return foreseen_time(file_.config_of(its[static_cast<std::size_t>(i)]));
       });
-      sum += seconds * static_cast<double>(its_count);
-      runs.network = network;
+      if (some.times.empty()) continue;
+      // As many of the others are refused.
+      const auto known = static_cast<double>(some.times.size()), refused = static_cast<double>(some.refused);
+      const double others = (static_cast<double>(count) - known - refused) * known / (known + refused);
+      const PlayTime mean = some.mean();
+      sum.least += mean.least * known + some.shortest().least * others;
+      sum.most += mean.most * (known + others);
+      longest = {std::max(longest.least, some.longest().least), std::max(longest.most, some.longest().most)};
+      runs.most += count - some.refused;
+      runs.network += (runs.network.empty() ? "" : ", ") + network;
     }
-    if (sum <= 0) return;
-    runs.seconds = sum / static_cast<double>(count);
+    runs.least = runs.most;
+    // One run is on one core.
+    const auto at_once = static_cast<double>(runs.at_once);
+    runs.together = {std::max(longest.least, sum.least / at_once),
+                     std::max(longest.most, sum.most / at_once)};
     check_patience(runs, request_.patience);
   }
 

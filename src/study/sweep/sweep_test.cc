@@ -143,7 +143,8 @@ TEST_F(SweepTest, RefusesWhatTakesLongerThanAnyoneWaits) {
     run_sweep(request, crew);
     ADD_FAILURE() << "was not refused";
   } catch (const Error& error) {
-    EXPECT_THAT(error.message, HasSubstr("6 runs are to be simulated"));
+    EXPECT_EQ(error.where, "network flit, packet");
+    EXPECT_THAT(error.message, HasSubstr("4 runs are to be simulated"));
     EXPECT_THAT(error.hint, HasSubstr("--patience 1min begins all the same"));
   }
   // Networks without packets and flits take no time worth saying.
@@ -151,6 +152,29 @@ TEST_F(SweepTest, RefusesWhatTakesLongerThanAnyoneWaits) {
       request_of(std::string(kSmallStudy) + "vary: {network: [flow], plan.tensor: [1, 2]}\n");
   fluid.patience.longest = Time(1000);
   EXPECT_EQ(run(fluid).count(SweepState::done), 2);
+}
+
+// One run is on one core, however many are at once; and where two simulations make a run, it takes both.
+TEST_F(SweepTest, ForeseesTheLongestRun) {
+  const auto least_of = [&](const std::string& text) {
+    SweepRequest request = request_of(std::string(kSmallStudy) + text);
+    request.patience.longest = Time(1);
+    Crew crew(8);
+    const std::string error = error_of([&] { run_sweep(request, crew); });
+    const std::string before = "at least about ";
+    const std::size_t at = error.find(before);
+    EXPECT_NE(at, std::string::npos) << error;
+    return at == std::string::npos ? 0 : std::stod(error.substr(at + before.size()));
+  };
+  const double many = least_of(
+      "vary: {network: [packet], model.sequence: [16, 32, 64, 128], "
+      "plan.tensor: [1, 8]}\n");
+  const double longest = least_of("vary: {network: [packet], plan.tensor: [1]}\n");
+  EXPECT_GT(longest, 0);
+  EXPECT_GE(many, longest);
+  EXPECT_GE(least_of("vary: {network: [packet], plan.tensor: [1], "
+                     "what_if.jitter.deviation: [0.1]}\n"),
+            1.4 * longest);
 }
 
 TEST_F(SweepTest, ARunIsItsContentsNotItsName) {
