@@ -349,7 +349,7 @@ TEST(RunText, MessagesHaveARow) {
   const std::uint32_t send = run.graph.programs[0].add(NodeKind::send, Phase::forward, 0, 0, 0, {});
   run.result.classes[0].others = {{microseconds(1), microseconds(8), send}};
   EXPECT_THAT(write_run_text(run, false), HasSubstr("  send           world      2      1  1.000 MiB  7.000 "
-                                                    "us               149.8 GB/s         49.9 %\n"));
+                                                    "us               149.8 GB/s    49.9 %\n"));
 }
 
 TEST(RunText, AnEmptyRunIsReportedWithoutNumbersThatDoNotExist) {
