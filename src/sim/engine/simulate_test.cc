@@ -703,7 +703,7 @@ TEST(Simulate, NvlsStaysWithinOneSwitch) {
   EXPECT_EQ(result.collectives.front().algorithm, "halving-doubling on d0");
   ASSERT_EQ(result.warnings.size(), 1U);
   EXPECT_EQ(result.warnings.front(),
-            "algorithm 'nvls' runs in switches, and there are none that reduce for all-reduce: "
+            "algorithm 'nvls' runs in switches, none of which serves all-reduce: "
             "'halving-doubling' is used instead");
 }
 

@@ -121,7 +121,7 @@ CollectivePlan PlanMaker::make(const CollectiveCall& call, std::uint32_t shape_n
           Algorithm(*wished, options_.algorithms_where).performs(phase.kind);  // it was not for that
       substitutions_.insert(
           fmt::format("algorithm '{}' {} {}: '{}' is used instead", *wished,
-                      performs ? "runs in switches, and there are none that reduce for" : "cannot perform",
+                      performs ? "runs in switches, none of which serves" : "cannot perform",
                       name_of(phase.kind), chosen.name()));
     }
     PlannedPhase& planned =
