@@ -1,5 +1,6 @@
 #include "sim/simulate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -183,6 +184,27 @@ TEST(Simulate, CollectivesShareTheCablesThatBothTake) {
     // A network that sees a switch adds what the cables take longer.
     EXPECT_NEAR(in_seconds(time({rows}, "flow", fold)), 4e-6, 1e-9);
   }
+}
+
+TEST(Simulate, SaysWhereSendersShareLinks) {
+  const auto notes = [](DimensionKind kind, std::uint32_t families, const std::string& network) {
+    Study study = study_of({dimension(kind, 4)});
+    study.network.name = network;
+    std::vector<CollectiveCall> calls(families, call(CollectiveKind::all_reduce, 64000));
+    for (std::uint32_t i = 0; i < families; ++i) calls[i].family = i;
+    Graph graph = graph_of(4, calls);
+    graph.families.assign(families, world_family(4));
+    return simulate(graph, study, NoCost(), {}).notes;
+  };
+  const auto is = [](const std::string& begin) { return testing::ElementsAre(testing::StartsWith(begin)); };
+  const std::string shared =
+      "links were shared by collectives of different groups, or by pipelines with them: d0";
+  EXPECT_THAT(notes(DimensionKind::switched, 1, "analytical"), testing::IsEmpty());
+  EXPECT_THAT(notes(DimensionKind::switched, 2, "analytical"), is(shared + " by up to 2 at once, for "));
+  EXPECT_THAT(notes(DimensionKind::switched, 2, "flow"), is(shared));
+  EXPECT_THAT(notes(DimensionKind::switched, 2, "analytical-unshared"), testing::IsEmpty());
+  EXPECT_THAT(notes(DimensionKind::ring, 1, "analytical"), testing::IsEmpty());
+  EXPECT_THAT(notes(DimensionKind::ring, 2, "analytical"), is("on rings (d0) messages of different groups"));
 }
 
 TEST(Simulate, ReductionsAreChargedOnRequest) {
