@@ -18,15 +18,17 @@ enum class MemoryBuffer : std::uint8_t {
   gradient_buckets,  // gradients on their way to other replicas
   gathered_weights,  // of ZeRO-3, while a block computes
   stage_messages,    // activations and gradients that cross stages of a pipeline
+  gathered_inputs,   // arrays for what tensor parallelism gathers for a product
   freed_late,        // exchanged by tensor parallelism and not given back yet
   // Beside the tensors:
   context,       // the driver's share, the context and its kernels
   communicators  // of the collective library
 };
 inline constexpr std::array kMemoryBuffers = {MemoryBuffer::gradient_buckets, MemoryBuffer::gathered_weights,
-                                              MemoryBuffer::stage_messages,   MemoryBuffer::freed_late,
-                                              MemoryBuffer::context,          MemoryBuffer::communicators};
-inline constexpr std::size_t kTensorBuffers = 4;  // the first of them
+                                              MemoryBuffer::stage_messages,   MemoryBuffer::gathered_inputs,
+                                              MemoryBuffer::freed_late,       MemoryBuffer::context,
+                                              MemoryBuffer::communicators};
+inline constexpr std::size_t kTensorBuffers = 5;  // the first of them
 constexpr std::string_view name_of(MemoryBuffer buffer) {
   switch (buffer) {
     case MemoryBuffer::gradient_buckets:
@@ -35,6 +37,8 @@ constexpr std::string_view name_of(MemoryBuffer buffer) {
       return "gathered weights";
     case MemoryBuffer::stage_messages:
       return "stage messages";
+    case MemoryBuffer::gathered_inputs:
+      return "gathered inputs";
     case MemoryBuffer::freed_late:
       return "freed late";
     case MemoryBuffer::context:

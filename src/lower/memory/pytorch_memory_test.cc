@@ -46,10 +46,11 @@ BlockShape shape_under(const Plan& plan, std::size_t block) {
   return model.shapes[model.blocks[block].shape];
 }
 
-TEST(PytorchMemory, AnEagerGatedActivationKeepsOneTensorMore) {
+// Queries and keys before their rotation stay with the values, which one product makes with them.
+TEST(PytorchMemory, AnEagerLayerKeepsItsActivationAndAllOfItsProducts) {
   const Bytes fused = shape_under(plan_under(Framework::megatron, Host::eager), 1).saved;
   EXPECT_EQ(shape_under(plan_under(Framework::pytorch, Host::eager), 1).saved,
-            fused + Bytes(2 * kLlamaTokens * kLlamaFeedForward));
+            fused + Bytes(2 * kLlamaTokens * (kLlamaFeedForward + 2 * kLlamaHidden)));
   // Recomputed with the rest of the block.
   Plan plan = plan_under(Framework::pytorch, Host::eager);
   const Bytes without = shape_under(plan_under(Framework::megatron, Host::eager), 1).working;
@@ -197,17 +198,20 @@ TEST(PytorchMemory, ThePeakMayBeInsideTheBackwardPass) {
 // embedding and the head, which have one each.
 TEST(PytorchMemory, WhatTensorParallelismExchangesIsFreedLate) {
   constexpr std::int64_t kWhole = 2 * kLlamaTokens * kLlamaHidden;
-  constexpr std::int64_t kLayer = 4 * kWhole;
+  // Two sums in a layer and one of the embedding; two arrays for what is gathered.
+  constexpr std::int64_t kSummed = (2 * kLlamaLayers + 1) * kWhole, kArrays = 2 * kWhole;
+  constexpr std::int64_t kLoss =
+      3 * 4 * kLlamaTokens;  // the largest logit, the sum and the target's, in fp32
   Plan plan = plan_under(Framework::megatron, Host::eager);
   plan.ranks = plan.tensor = 4;
   plan.sequence_parallel = true;
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(0));
   plan.framework = Framework::pytorch;
-  EXPECT_EQ(use_under(plan).communication_buffers(), Bytes((kLlamaLayers + 2) * kLayer));
+  EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(kSummed + kLoss + kArrays));
   // Logits are gathered in the head alone.
   plan.loss_parallel = false;
   EXPECT_EQ(use_under(plan).communication_buffers(),
-            Bytes((kLlamaLayers + 1) * kLayer + kWhole + 2 * kLlamaTokens * kLlamaVocabulary));
+            Bytes(kSummed + 2 * kLlamaTokens * kLlamaVocabulary + kArrays));
   plan.host = Host::compiled;
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(0));
 }
@@ -219,10 +223,26 @@ TEST(PytorchMemory, CompiledProductsKeepWhatWasGathered) {
   plan.sequence_parallel = true;
   const Bytes shared = shape_under(plan, 1).saved;
   plan.host = Host::compiled;
-  // Nor are the activation and its product with the gate kept.
+  // Nor are the activation and its product with the gate kept, or queries and keys before their rotation.
+  const Bytes unrotated(2 * 2 * kLlamaTokens * kLlamaHidden / 4);
   const Bytes activation(2 * kLlamaTokens * kLlamaFeedForward / 4);
   const Bytes held(2 * 2 * kLlamaTokens * kLlamaHidden * 3 / 4);
-  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation * 2 + held);
+  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation * 2 - unrotated + held);
+}
+
+// What products gather lies in one array for inputs and one for gradients, whatever the number of layers.
+TEST(PytorchMemory, EagerProductsShareTheArraysForWhatTheyGather) {
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.ranks = plan.tensor = 4;
+  EXPECT_EQ(use_under(plan).buffer(MemoryBuffer::gathered_inputs), Bytes(0));
+  plan.sequence_parallel = true;
+  EXPECT_EQ(use_under(plan).buffer(MemoryBuffer::gathered_inputs),
+            Bytes(2 * 2 * kLlamaTokens * kLlamaHidden));
+  plan.host = Host::compiled;
+  EXPECT_EQ(use_under(plan).buffer(MemoryBuffer::gathered_inputs), Bytes(0));
+  plan.framework = Framework::megatron;
+  plan.host = Host::eager;
+  EXPECT_EQ(use_under(plan).buffer(MemoryBuffer::gathered_inputs), Bytes(0));
 }
 
 // The allocator gets them back where memory is short.
@@ -243,8 +263,8 @@ TEST(PytorchMemory, WhatIsFreedLateTakesNoMoreThanThereIsRoomFor) {
   EXPECT_EQ(hybrid_memory(job, plan, device).front().use.buffer(MemoryBuffer::freed_late), Bytes(0));
 }
 
-// The queue of launches holds some sixteen layers; messages of a pipeline keep host and device in step but
-// for the passes that fill it, beyond three.
+// The queue of launches holds 32 layers' forward passes; messages of a pipeline keep host and device in step
+// but for the passes that fill it, beyond two.
 TEST(PytorchMemory, WhatIsFreedLateIsBoundedByTheQueueOfLaunches) {
   constexpr std::int64_t kWhole = 2 * kLlamaTokens * kLlamaHidden;
   Plan plan = plan_under(Framework::pytorch, Host::eager);
@@ -255,14 +275,14 @@ TEST(PytorchMemory, WhatIsFreedLateIsBoundedByTheQueueOfLaunches) {
     plan.ranks = 2 * stages;
     plan.batch = plan.micro_batches = 8;
     const std::vector<RoleMemory> roles = hybrid_memory(lower_hybrid(small_llama(), plan), plan, Device());
-    // Activations that arrive and gradients that leave, and the reverse of it.
-    const std::int64_t messages = stages == 1 ? 0 : 2 * kWhole / 2;
-    return roles.front().use.communication_buffers().value - messages;
+    return roles.front().use.buffer(MemoryBuffer::freed_late).value;
   };
-  EXPECT_EQ(late(1), (kLlamaLayers + 2) * 4 * kWhole);
+  constexpr std::int64_t kLoss = 3 * 4 * kLlamaTokens;
+  // A forward pass and the backward pass before it.
+  EXPECT_EQ(late(1), 2 * ((2 * kLlamaLayers + 1) * kWhole + kLoss));
   EXPECT_EQ(late(2), 0);
   // Four passes in flight on the first of four stages, each of the embedding and one layer.
-  EXPECT_EQ(late(4), 1 * 2 * 4 * kWhole);
+  EXPECT_EQ(late(4), 2 * (1 + 2) * kWhole);
   const auto deep = [&](std::int64_t layers) {
     Plan one = plan_under(Framework::pytorch, Host::eager);
     one.tensor = one.ranks = 2;
@@ -272,11 +292,15 @@ TEST(PytorchMemory, WhatIsFreedLateIsBoundedByTheQueueOfLaunches) {
                     "vocabulary: 32768\nsequence: 2048\n",
                     layers),
         "m", {});
-    return hybrid_memory(lower_hybrid(model, one), one, Device()).front().use.communication_buffers();
+    return hybrid_memory(lower_hybrid(model, one), one, Device())
+        .front()
+        .use.buffer(MemoryBuffer::freed_late)
+        .value;
   };
-  EXPECT_EQ(deep(12), Bytes(14 * 4 * kWhole));
-  EXPECT_EQ(deep(24), Bytes(16 * 4 * kWhole));
-  EXPECT_EQ(deep(48), deep(24));
+  EXPECT_EQ(deep(12), (2 * 12 + 1) * kWhole + kLoss);
+  EXPECT_EQ(deep(24), (2 * 24 + 1) * kWhole + kLoss);
+  // 32 of 50 blocks.
+  EXPECT_EQ(deep(48), ((2 * 48 + 1) * kWhole + kLoss) * 32 / 50);
 }
 
 // It is one operation, which makes the gradient where the probabilities are.

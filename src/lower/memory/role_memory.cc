@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "lower/jobs/job_loops.h"
 #include "lower/memory.h"
+#include "lower/shard/shard_memory.h"
 #include "lower/shard_share.h"
 
 namespace armilla {
@@ -167,35 +168,51 @@ std::int64_t boundary_buffers(const RoleParts& parts, const Plan& plan) {
 
 namespace {
 
-std::int64_t exchanged_by(const BlockShape& shape) {
-  std::int64_t bytes = 0;
+// Whole tensors that tensor parallelism exchanges in a forward pass, in bytes.
+struct Exchanged {
+  std::int64_t summed = 0;    // all of them
+  std::int64_t gathered = 0;  // the largest
+};
+
+// `gathers_logits`: what the block gathers last is no product's input but what it returns.
+Exchanged exchanged_by(const BlockShape& shape, bool gathers_logits) {
+  Exchanged result;
+  std::int64_t last_gathered = 0;
   for (const PassStep& step : shape.forward.steps) {
-    if (step.kind == NodeKind::collective && step.axis == GroupAxis::tensor)
-      bytes = add(bytes, step.bytes.value);
+    if (step.kind != NodeKind::collective || step.axis != GroupAxis::tensor) continue;
+    if (step.collective == CollectiveKind::all_gather) {
+      result.gathered = std::max(result.gathered, last_gathered);
+      last_gathered = step.bytes.value;
+    } else {
+      result.summed = add(result.summed, step.bytes.value);
+    }
   }
-  return bytes;
+  if (gathers_logits) {
+    result.summed = add(result.summed, last_gathered);
+  } else {
+    result.gathered = std::max(result.gathered, last_gathered);
+  }
+  return result;
 }
 
 // What collectives were given is free for others when the device has passed them, not when the host has
-// (Tensor.record_stream), likely. The host is ahead by what CUDA queues, 1,024 launches
-// (docs/models/memory.md). Compiled programs place what they exchange in memory themselves. A fit: both
-// constants were chosen on nanotron's published peaks.
+// (Tensor.record_stream). The host is ahead by what CUDA queues, 1,024 launches, of which a layer's passes
+// make some 32 and 48 (counted in nanotron's LlamaDecoderLayer). Compiled programs place what they exchange
+// in memory themselves.
 std::int64_t freed_late(const RoleParts& parts, const Plan& plan, std::int64_t most_in_flight) {
-  if (plan.framework != Framework::pytorch || plan.host == Host::compiled) return 0;
-  constexpr std::int64_t kBlocksAhead = 16;  // of some 64 launches in a forward pass
-  // A pipeline's messages make the host wait for the device at every pass but those that fill the pipeline:
-  // beyond the first three the device waits for the stages behind.
-  constexpr std::int64_t kPassesInStep = 3;
+  if (!runs_operator_by_operator(plan) || parts.summing_blocks == 0) return 0;
+  constexpr std::int64_t kQueue = 1'024, kForward = 32, kBackward = 48;
+  // A pipeline's messages make the host wait for the device; that it does not for passes beyond the first two
+  // in flight is what peaks show, not derived.
+  constexpr std::int64_t kPassesInStep = 2;
   const std::int64_t passes =
       plan.pipeline == 1 ? 1 : std::max<std::int64_t>(0, most_in_flight - kPassesInStep);
-  const std::int64_t blocks =
-      std::min(checked_multiply(passes, parts.exchanging_blocks, kWhere), kBlocksAhead);
-  if (blocks == 0) return 0;
-  // The last block is in every pass once.
-  const std::int64_t last =
-      parts.exchanged_last > parts.exchanged ? (blocks - 1) / parts.exchanging_blocks + 1 : 0;
-  return add(checked_multiply(last, parts.exchanged_last, kWhere),
-             checked_multiply(blocks - last, parts.exchanged, kWhere));
+  std::int64_t blocks = std::min(checked_multiply(passes, parts.summing_blocks, kWhere), kQueue / kForward);
+  // Before the fullest moment, the end of a forward pass, lies the backward pass of the micro-batch before,
+  // which sums gradients of inputs as the forward pass does outputs. Steps begin with the device idle.
+  if (plan.pipeline == 1 && plan.micro_batches > 1)
+    blocks += std::min(parts.summing_blocks, (kQueue - blocks * kForward) / kBackward);
+  return checked_multiply(blocks, parts.summed, kWhere) / parts.summing_blocks;
 }
 
 }  // namespace
@@ -230,18 +247,21 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
   parts.copies_gradients = model.distributed_data_parallel;
   for (const PipelineChunk& held : order.chunks[pipeline_rank]) {
     const RoleChunk& chunk = parts.chunks.emplace_back(role_chunk(model, plan, stages, held));
-    std::int64_t exchanging = 0;
+    std::int64_t summing = 0, summed = 0;
     for (const std::uint32_t& shape : chunk.shapes) {
-      const std::int64_t bytes = exchanged_by(model.shapes[shape]);
-      exchanging += bytes > 0 ? 1 : 0;
       const bool last = chunk.stage == order.stages - 1 && &shape == &chunk.shapes.back();
-      std::int64_t& exchanged = last ? parts.exchanged_last : parts.exchanged;
-      exchanged = std::max(exchanged, bytes);
+      const Exchanged exchanged = exchanged_by(model.shapes[shape], last && !plan.loss_parallel);
+      summing += exchanged.summed > 0 ? 1 : 0;
+      summed = add(summed, exchanged.summed);
+      parts.gathered = std::max(parts.gathered, exchanged.gathered);
       parts.buffers = add(parts.buffers, model.shapes[shape].buffers.value);
       for (const WeightGroup& group : model.shapes[shape].weights)
         parts.largest_weight = std::max(parts.largest_weight, group.elements);
     }
-    parts.exchanging_blocks = std::max(parts.exchanging_blocks, exchanging);
+    if (summed > parts.summed) {
+      parts.summed = summed;
+      parts.summing_blocks = summing;
+    }
   }
   std::vector<std::int32_t> in_turn(parts.chunks.size());
   std::iota(in_turn.begin(), in_turn.end(), 0);
@@ -342,6 +362,10 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   use.buffer(MemoryBuffer::gradient_buckets) = Bytes(bucket_buffers(parts, plan));
   use.buffer(MemoryBuffer::gathered_weights) = Bytes(most_gathered);
   use.buffer(MemoryBuffer::stage_messages) = Bytes(boundary_buffers(parts, plan));
+  // Autograd functions that gather a product's input again in the backward pass keep no whole input: it lies
+  // in an array that all products share (nanotron's MemoryBuffer), one for inputs and one for gradients.
+  if (runs_operator_by_operator(plan))
+    use.buffer(MemoryBuffer::gathered_inputs) = Bytes(checked_multiply(parts.gathered, 2, kWhere));
   use.capacity = device.memory;
   set_framework_memory(plan, device, use);
   std::int64_t sum = 0;

@@ -20,10 +20,10 @@ struct RoleParts {
   std::vector<ChunkActivations> activations;  // per chunk
   std::int64_t largest_weight = 0;            // elements
   std::int64_t buffers = 0;                   // bytes that are not trained
-  // Of the blocks whose forward pass has collectives of tensor parallelism: how many at most in a chunk, and
-  // the bytes of whole tensors that those of one gather or sum; those of the model's last block apart, whose
-  // logits may be more than any layer's.
-  std::int64_t exchanging_blocks = 0, exchanged = 0, exchanged_last = 0;
+  // Of the blocks of a chunk whose forward pass has tensor parallelism sum whole tensors, or gather logits:
+  // how many, and the bytes of these tensors; of the chunk with most.
+  std::int64_t summing_blocks = 0, summed = 0;
+  std::int64_t gathered = 0;        // bytes of the largest input of a product that tensor parallelism gathers
   bool copies_gradients = false;    // into the buckets
   std::int64_t kept_gradients = 0;  // bytes that are there from the start; passes make the others
 };

@@ -33,8 +33,24 @@ void mark_saved(const Model& model, const Block& block, const Layout& layout, bo
   }
 }
 
+// Results of one product are parts of one tensor: queries and keys that were turned into tensors of their own
+// stay as long as the values beside them do.
+void mark_other_parts(const Model& model, const Block& block, const Layout& layout,
+                      std::vector<std::uint32_t>& saved) {
+  const auto is_saved = [&](std::uint32_t t) {
+    return std::ranges::find(saved, layout.owner[t]) != saved.end();
+  };
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    if (!op.weight_is_operand || op.outputs.size() < 2 || std::ranges::none_of(op.outputs, is_saved))
+      continue;
+    for (const std::uint32_t t : op.outputs) saved.push_back(layout.owner[t]);
+  }
+}
+
+// `shares`: results of a product are parts of one tensor.
 std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block, const Layout& layout,
-                                         bool fuses, Recompute recompute) {
+                                         bool fuses, bool shares, Recompute recompute) {
   std::vector<std::uint32_t> saved;
   if (recompute == Recompute::none || !can_recompute(block)) {
     mark_saved(
@@ -62,15 +78,11 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
       made.insert(made.end(), op.outputs.begin(), op.outputs.end());
     }
   }
+  if (shares) mark_other_parts(model, block, layout, saved);
   // A tensor that several operators save is in memory once.
   std::sort(saved.begin(), saved.end());
   saved.erase(std::unique(saved.begin(), saved.end()), saved.end());
   return saved;
-}
-
-// Kernels of PyTorch's own, one per operation, which keep or hold more than fused ones.
-bool runs_operator_by_operator(const Plan& plan) {
-  return plan.framework == Framework::pytorch && plan.host != Host::compiled;
 }
 
 bool fuses_loss(const Plan& plan) {
@@ -119,6 +131,10 @@ Bytes kept_between_kernels(const Model& model, const Block& block, const Layout&
 
 }  // namespace
 
+bool runs_operator_by_operator(const Plan& plan) {
+  return plan.framework == Framework::pytorch && plan.host != Host::compiled;
+}
+
 bool can_recompute(const Block& block) {
   // Recomputing the embedding would save nothing, and the head's backward pass follows its forward pass at
   // once.
@@ -162,7 +178,7 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   // A tensor that several blocks keep is charged once: to the first reader outside of the maker's block that
   // keeps it, and to its maker only where no one else does. At a stage border it is the reader's, who
   // received it.
-  const bool fuses = fuses_loss(plan);
+  const bool fuses = fuses_loss(plan), shares = runs_operator_by_operator(plan);
   const std::vector<bool> narrow = narrow_probabilities(model, plan);
   const std::vector<bool> cheap = made_again(model, layout, plan);
   std::vector<bool> counted(model.tensors.size());
@@ -186,7 +202,7 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
       return cheap[t] && made[t] == b && std::find(gathered.begin(), gathered.end(), t) == gathered.end();
     };
     const bool by_operator = recompute == Recompute::operators && can_recompute(blocks[b]);
-    const std::vector<std::uint32_t> kept = saved_tensors(model, blocks[b], layout, fuses, recompute);
+    const std::vector<std::uint32_t> kept = saved_tensors(model, blocks[b], layout, fuses, shares, recompute);
     for (const std::uint32_t t : kept) {
       if (is_made_again(t) && !by_operator) continue;
       if (made[t] == b) {
@@ -207,7 +223,7 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
     // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
     // passes.
-    for (const std::uint32_t t : saved_tensors(model, blocks[b], layout, fuses, Recompute::none)) {
+    for (const std::uint32_t t : saved_tensors(model, blocks[b], layout, fuses, shares, Recompute::none)) {
       if (is_made_again(t)) continue;
       if (std::binary_search(kept.begin(), kept.end(), t)) continue;
       memory[b].restored += bytes_of(t);

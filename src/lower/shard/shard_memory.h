@@ -19,6 +19,10 @@
 
 namespace armilla {
 
+// Kernels of PyTorch's own, one per operation, which keep or hold more than fused ones; products share the
+// arrays for what they gather.
+bool runs_operator_by_operator(const Plan& plan);
+
 // Embeddings and heads are never recomputed (Megatron-LM recomputes transformer layers).
 bool can_recompute(const Block& block);
 

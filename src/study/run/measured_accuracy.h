@@ -38,7 +38,7 @@ inline constexpr std::array kMeasuredAccuracy = {
     MeasuredAccuracy{"gb300", "fp8", true, 7, 64, 3072, 0.156, -0.104, 0.129},
     MeasuredAccuracy{"h100-96gb-sxm", "fp8", false, 4, 64, 512, 0.177, -0.194, 0.234},
     MeasuredAccuracy{"h100-sxm", "16 bits", false, 66, 1, 1, 0.131, 0.076, 0.258},
-    MeasuredAccuracy{"h100-sxm", "16 bits", false, 13, 8, 1536, 0.198, -0.038, 0.675},
+    MeasuredAccuracy{"h100-sxm", "16 bits", false, 13, 8, 1536, 0.199, -0.038, 0.675},
     MeasuredAccuracy{"h100-sxm", "16 bits", true, 7, 1, 1, 0.196, 0.113, 0.255},
     MeasuredAccuracy{"h100-sxm", "16 bits", true, 7, 64, 1024, 0.174, -0.142, 0.258},
     MeasuredAccuracy{"h100-sxm", "fp8", false, 11, 8, 2560, 0.053, 0.016, 0.093},

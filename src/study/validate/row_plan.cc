@@ -49,8 +49,10 @@ void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& whe
   plan.hybrid_shard = subgroup;
 }
 
-// Stages by the cost of the matrices in their blocks, each up to the block that passes its part of the whole,
-// as nanotron cuts (its models' get_block_compute_costs). Blocks are the embedding, the layers and the head.
+// Stages by the cost of the matrices in their blocks, each up to the block that reaches its part of the
+// whole, as nanotron cuts (its models' get_block_compute_costs; runs print the parameters of the first stage,
+// which ends where the part is met exactly: 10 of 16 layers of two stages). Blocks are the embedding, the
+// layers and the head.
 std::vector<std::int64_t> stages_by_cost(const MeasuredPlan& row, std::int64_t layers) {
   const std::int64_t layer = 4 * row.hidden * row.hidden + 3 * row.feed_forward * row.hidden;
   const std::int64_t head = row.vocabulary * row.hidden;
@@ -61,8 +63,8 @@ std::vector<std::int64_t> stages_by_cost(const MeasuredPlan& row, std::int64_t l
     passed += block == 0 ? 0 : block <= layers ? layer : head;
     ++blocks[stage];
     const std::int64_t part = static_cast<std::int64_t>(stage) + 1;
-    const bool is_over = passed * row.pipeline > part * (layers * layer + head);
-    if (is_over && stage + 1 < blocks.size()) ++stage;
+    const bool is_full = passed * row.pipeline >= part * (layers * layer + head);
+    if (is_full && stage + 1 < blocks.size()) ++stage;
   }
   // It leaves the last stages without layers where the head is dear; here each has a block at least.
   for (std::size_t late = blocks.size(); --late > 0;) {
