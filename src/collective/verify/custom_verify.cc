@@ -82,9 +82,12 @@ void CustomVerifier::check_form() {
     first_.push_back(static_cast<Index>(total));
     const CustomProgram& own = program(member);
     total += own.nodes.size();
-    if (own.first_dependence.size() != own.nodes.size() + 1)
-      violation("member {} has dependences for {} of {} nodes", member, own.first_dependence.size() - 1,
-                own.nodes.size());
+    const std::vector<std::uint32_t>& first = own.first_dependence;
+    const std::size_t listed = first.empty() ? 0 : first.size() - 1;
+    if (first.empty() || listed != own.nodes.size())
+      violation("member {} has dependences for {} of {} nodes", member, listed, own.nodes.size());
+    if (first.front() != 0 || first.back() != own.dependence.size() || !std::ranges::is_sorted(first))
+      violation("member {}: its lists of dependences do not follow each other", member);
     for (std::uint32_t i = 0; i < own.nodes.size(); ++i) {
       const CustomNode& node = own.nodes[i];
       for (const std::uint32_t on : own.dependences(i))

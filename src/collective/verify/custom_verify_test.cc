@@ -137,6 +137,18 @@ TEST(CustomVerifyTest, SharesScaleWithTheCall) {
             "member 1, node 1: receives 0 bytes, but member 0, node 0 sends 0");
 }
 
+TEST(CustomVerifyTest, RefusesListsOfDependencesThatDoNotFit) {
+  EXPECT_EQ(verdict([](CustomCollective& collective) { collective.members[1].first_dependence.clear(); }),
+            "member 1 has dependences for 0 of 12 nodes");
+  EXPECT_EQ(verdict([](CustomCollective& collective) { collective.members[1].first_dependence.pop_back(); }),
+            "member 1 has dependences for 11 of 12 nodes");
+  const std::string unfit = "member 1: its lists of dependences do not follow each other";
+  EXPECT_EQ(verdict([](CustomCollective& collective) { collective.members[1].first_dependence[3] = 100; }),
+            unfit);
+  EXPECT_EQ(verdict([](CustomCollective& collective) { collective.members[1].dependence.pop_back(); }),
+            unfit);
+}
+
 TEST(CustomVerifyTest, RefusesPeersThatAreNoMembers) {
   EXPECT_EQ(verdict([](CustomCollective& collective) { collective.members[2].nodes[0].peer = 4; }),
             "member 2, node 0: its peer 4 is not a member of 4");

@@ -46,7 +46,7 @@ std::string family_of(const Measurement& row) {
   return family;
 }
 
-// Several digits and what stands between them are the numbers of one case: reasons are counted without.
+// Numbers are of one case: reasons are counted with an N for each run of digits.
 std::string without_numbers(const std::string& text) {
   std::string kind;
   for (const char c : text) {
