@@ -77,9 +77,12 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
 
 Routes::Reached Routes::over(const Reached& reached, std::uint32_t port) const {
   const GraphLink& link = links_[port / 2];
-  return {reached.distance + 1, reached.delay_ns + link.delay_ns,
-          reached.transmission_ns + payload_ * 8'000'000'000 / link.bits_per_second,
-          std::min(reached.bits_per_second, link.bits_per_second)};
+  const GraphLink::Back forth{link.bits_per_second, link.delay_ns, link.loss};
+  const GraphLink::Back back = link.back.value_or(forth);
+  // A link's first end sends forth, its second end receives that.
+  const std::int64_t rate = (port % 2 == 1 ? forth : back).bits_per_second;
+  return {reached.distance + 1, reached.delays_ns + forth.delay_ns + back.delay_ns,
+          reached.transmission_ns + payload_ * 8'000'000'000 / rate, std::min(reached.bits_per_second, rate)};
 }
 
 // Breadth first from the target; hosts do not forward.
@@ -106,7 +109,7 @@ std::vector<Routes::Reached> Routes::search(std::uint32_t target,
 
 PairFigures Routes::figures(const Reached& reached) {
   if (reached.distance <= 0) return {};
-  return {2 * reached.delay_ns + reached.transmission_ns, reached.bits_per_second, reached.distance};
+  return {reached.delays_ns + reached.transmission_ns, reached.bits_per_second, reached.distance};
 }
 
 std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint32_t host) const {
@@ -134,8 +137,8 @@ Routes::Largest Routes::largest() const {
   std::map<std::uint32_t, std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>>> alike;
   for (std::uint32_t host = 0; host < is_switch_.size(); ++host) {
     if (is_switch_[host] || near_[host].empty()) continue;
-    const GraphLink& link = links_[near_[host].front().port / 2];
-    alike[anchor_[host]][{link.delay_ns, link.bits_per_second}].push_back(host);
+    const Reached last = over({}, near_[host].front().port);
+    alike[anchor_[host]][{last.delays_ns, last.bits_per_second}].push_back(host);
   }
   // One search for each switch, and one host for each kind of link there: what is largest needs no more
   // pairs.

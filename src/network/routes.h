@@ -53,12 +53,14 @@ class Routes {
   };
   struct Reached {
     std::int32_t distance = -1;
-    std::int64_t delay_ns = 0, transmission_ns = 0, bits_per_second = INT64_MAX;
+    std::int64_t delays_ns = 0;                                     // there and back
+    std::int64_t transmission_ns = 0, bits_per_second = INT64_MAX;  // on the way to the target
   };
   // A port, or, from kLists on, where a list of several or none begins: how many, and they.
   static constexpr std::uint32_t kLists = std::uint32_t{1} << 31;
 
   std::vector<Reached> search(std::uint32_t target, std::vector<std::vector<std::uint32_t>>* ports) const;
+  // With one link more, whose end nearer to the target is `port`.
   Reached over(const Reached& reached, std::uint32_t port) const;
   static PairFigures figures(const Reached& reached);
 
