@@ -8,8 +8,9 @@
 namespace armilla {
 namespace {
 
+// Biases of several experts are a table, too: exporters and our own builders name biases so.
 bool is_trainable_matrix(const Parameter& parameter) {
-  return parameter.trainable && parameter.shape.size() >= 2;
+  return parameter.trainable && parameter.shape.size() >= 2 && !parameter.name.ends_with(".bias");
 }
 
 bool looks_up(const Operator& op) {

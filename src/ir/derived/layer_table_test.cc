@@ -135,6 +135,28 @@ TEST(LayerTable, ProductsOfActivationsAreARowOfTheirOwn) {
   EXPECT_EQ(table.layers[2].name, "o");
 }
 
+// Not of the product that has them, and not of what adds them behind it.
+TEST(LayerTable, BiasesOfExpertsAreNoWeights) {
+  Model model;
+  model.tensors = {{"x", DType::bf16, {6, 8}}, {"y", DType::bf16, {6, 5}}, {"z", DType::bf16, {6, 5}}};
+  model.parameters = {{"up.weight", DType::bf16, {2, 5, 8}, 80},
+                      {"up.bias", DType::bf16, {2, 5}, 10},
+                      {"down.bias", DType::bf16, {2, 5}, 10}};
+  Operator up{"up", "GroupedMatMul", {0}, {1}, {0, 1}, {}};
+  up.weight_is_operand = true;
+  up.forward = {WorkKind::matrix, DType::bf16, Flops(480), Bytes(10), {{6, 5, 8}}};
+  Operator added{"down.add", "AddExpertBias", {1}, {2}, {2}, {}};
+  added.forward = {WorkKind::vector, DType::bf16, Flops(7), Bytes(10), {}};
+  model.operators = {up, added};
+  derive_layers(model);
+  const LayerTable table = layer_table(model);
+  ASSERT_EQ(table.layers.size(), 1u);
+  EXPECT_EQ(table.layers[0].weights, 80);
+  EXPECT_EQ(table.layers[0].parameters, 100);
+  EXPECT_THAT(table.layers[0].matrices, ElementsAre(0u));
+  EXPECT_THAT(table.layers[0].other_parameters, ElementsAre(1u, 2u));
+}
+
 TEST(LayerTable, DTypeIsThatOfTheWeights) {
   const LayerTable table = layer_table(small_network());
   EXPECT_EQ(table.layers[0].dtype, DType::fp32);
