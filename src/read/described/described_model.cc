@@ -115,6 +115,9 @@ Model build_model(const ModelDescription& d, std::int64_t batch, std::int64_t se
   model.source = d.name;
   model.facts = facts_of(d, sequence);
   model.notes = d.notes;
+  if (d.window > sequence)
+    model.notes.push_back(fmt::format(
+        "window {} is longer than the sequence of {}: no layer is the cheaper for it", d.window, sequence));
   // The layers of reports and plans follow from operators and blocks; validation catches mistakes of the
   // builders before anything is computed with them.
   derive_layers(model);

@@ -123,6 +123,29 @@ TEST(DescribedModel, WindowsOfSomeLayersNeedAWindow) {
             "  hint: leave window_every away");
 }
 
+TEST(DescribedModel, NotesWhatIsLegalAndOdd) {
+  const auto notes = [](const std::string& more, std::int64_t sequence = 0) {
+    ModelOptions options;
+    options.sequence = sequence;
+    return read_described_yaml("hidden: 64\nvocabulary: 128\nsequence: 64\nheads: 4\n" + more, "m", options)
+        .notes;
+  };
+  using Notes = std::vector<std::string>;
+  EXPECT_EQ(notes("family: llama\nlayers: 2\nfeed_forward: 128\nwindow: 64\n"), Notes{});
+  EXPECT_EQ(notes("family: llama\nlayers: 2\nfeed_forward: 128\nwindow: 65\n"),
+            Notes{"window 65 is longer than the sequence of 64: no layer is the cheaper for it"});
+  EXPECT_EQ(notes("family: llama\nlayers: 2\nfeed_forward: 128\nwindow: 64\n", 32).size(), 1U);
+  EXPECT_EQ(notes("family: llama\nlayers: 2\nfeed_forward: 128\nwindow: 65\n", 128), Notes{});
+  EXPECT_EQ(
+      notes("family: mixtral\nlayers: 2\nexperts: {count: 4, active: 2, feed_forward: 32, latent: 65}\n"),
+      Notes{"experts.latent 65 is wider than hidden 64"});
+  EXPECT_EQ(notes("family: llama\nlayers: 2\nfeed_forward: 128\nlatent_attention: {query_rank: 65, "
+                  "key_value_rank: 66, "
+                  "rope_head_dim: 2, nope_head_dim: 2, value_head_dim: 2}\n"),
+            (Notes{"latent_attention.query_rank 65 is wider than hidden 64",
+                   "latent_attention.key_value_rank 66 is wider than hidden 64"}));
+}
+
 // Clamps before the activation, biases behind the second product, both of the experts' tokens.
 TEST(DescribedModel, ExpertsOfGptOssHaveClampsAndBiases) {
   const Model model = read_model("gpt-oss-20b", {});

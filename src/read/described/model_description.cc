@@ -51,6 +51,19 @@ void complete_attention(ModelDescription& d) {
                 fmt::format("nearest legal: {} or {}", rotated - 1, rotated + 1));
 }
 
+// A latent is there to be narrower than what it stands for; a wider one is legal, and most likely a slip.
+void note_wide_latents(ModelDescription& d) {
+  const auto note = [&](std::string_view key, std::int64_t width) {
+    if (width > d.hidden)
+      d.notes.push_back(fmt::format("{} {} is wider than hidden {}", key, width, d.hidden));
+  };
+  if (d.latent) {
+    note("latent_attention.query_rank", d.latent->query_rank);
+    note("latent_attention.key_value_rank", d.latent->key_value_rank);
+  }
+  if (d.experts.count > 0) note("experts.latent", d.experts.latent);
+}
+
 void complete_groups(const ModelDescription& d) {
   const Experts& experts = d.experts;
   if (experts.count % experts.groups != 0)
@@ -186,6 +199,7 @@ void complete_description(ModelDescription& d) {
   if (d.family == Family::hybrid) complete_pattern(d);
   if (d.family != Family::hybrid || d.heads > 0) complete_attention(d);
   complete_experts(d);
+  note_wide_latents(d);
   if (d.family == Family::vit) return complete_vision(d);
   if (d.max_positions == 0) d.max_positions = d.sequence;
   if (d.window_every > 1 && (d.window == 0 || d.family == Family::hybrid))
