@@ -53,7 +53,7 @@ struct TrafficFlow {
 };
 
 // What hosts speak: a family of algorithms that share their packets, their recovery from losses and what they
-// expect of switches (network/packet/transport.h).
+// expect of switches (network/packet/transport/transport.h).
 enum class TransportFamily : std::uint8_t { roce, tcp, ndp, eqds };
 
 enum class CongestionControl : std::uint8_t {

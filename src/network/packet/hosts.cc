@@ -1,31 +1,59 @@
+#include "network/packet/hosts.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "network/packet/transport.h"
+#include "network/packet/transport/transport.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-void PacketSimulation::join_nic(std::uint32_t index) {
-  if (flows_in_line_) return refresh(index);
+Hosts::Hosts(Core& core, Links& links, WayFinder& ways, Flows& flows, Mail& mail)
+    : core_(core),
+      links_(links),
+      ways_(ways),
+      flows_(flows),
+      mail_(mail),
+      ack_priority_(core.settings.acks_first ? 0 : 3),
+      nics_(links.nics()),
+      transport_(make_transport(*this)) {}
+
+Hosts::~Hosts() = default;
+
+void Hosts::start(std::uint32_t index) {
   Flow& flow = flows_[index];
-  std::vector<Turn>& turns = nics_[ports_[flow.port].nic].turns;
+  flows_.find_ways(index);
+  flow.started = true;
+  flow.start_ns = flow.next_send_ns = core_.events.now();
+  flow.rate = flow.line_rate = links_[flow.port].rate;
+  core_.watcher.begins(index);
+  transport_->begin(index);
+  transport_->extend(index);
+  join(index);
+  serve(flow.port);
+}
+
+void Hosts::join(std::uint32_t index) {
+  if (core_.traits.in_line) return refresh(index);
+  Flow& flow = flows_[index];
+  std::vector<Turn>& turns = nics_[links_[flow.port].nic].turns;
   flow.turn = static_cast<std::uint32_t>(turns.size());
   turns.push_back({flow.next_send_ns, index, flow.priority, false, false});
   refresh(index);
 }
 
-void PacketSimulation::serve_host(std::uint32_t index) {
-  Port& port = ports_[index];
+void Hosts::serve(std::uint32_t index) {
+  Port& port = links_[index];
+  if (port.busy || !port.up) return;
   // Acknowledgements first: what comes back is what lets others go on.
   if ((port.paused >> ack_priority_ & 1) == 0 && port.acknowledgements.head != kNone) {
-    transmit(index, take(port.acknowledgements));
+    links_.transmit(index, core_.packets.take(port.acknowledgements));
     return;
   }
   Nic& nic = nics_[port.nic];
-  if (flows_in_line_) return serve_first_in_line(index, nic);
+  if (core_.traits.in_line) return serve_first_in_line(index, nic);
   const auto count = static_cast<std::uint32_t>(nic.turns.size());
   if (count == 0) return;
-  const std::int64_t now = events_.now();
+  const std::int64_t now = core_.events.now();
   std::uint32_t chosen = kNone, first_finished = kNone;
   // Queue pairs take turns, beginning behind the one that sent last.
   std::uint32_t place = nic.last % count;
@@ -45,7 +73,7 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     for (std::uint32_t i = first_finished; i < count; ++i) {
       if (nic.turns[i].finished) {
         flows_[nic.turns[i].flow].turn = kNone;
-        if (forgets_) forget_if_over(nic.turns[i].flow);
+        flows_.forget_if_over(nic.turns[i].flow);
         continue;
       }
       // The row moves up; who was chosen keeps its turn.
@@ -59,11 +87,11 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     nic.last = chosen;
     const std::uint32_t number = nic.turns[chosen].flow;
     const std::uint32_t packet = next_data(number);
-    const std::int64_t free_ns = transmit(index, packet);
+    const std::int64_t free_ns = links_.transmit(index, packet);
     Flow& flow = flows_[number];
-    flow.last_size = packets_[packet].size;
+    flow.last_size = core_.packets[packet].size;
     // A flow at line rate is held back by its link alone, whose time is exact to the picosecond.
-    flow.next_send_ns = settings_.pace && flow.rate != flow.line_rate
+    flow.next_send_ns = core_.settings.pace && flow.rate != flow.line_rate
                             ? now + transmission_ns(flow.last_size, flow.rate)
                             : free_ns;
     refresh(number);
@@ -77,12 +105,12 @@ void PacketSimulation::serve_host(std::uint32_t index) {
   for (const Turn& turn : nic.turns) soonest = std::min(soonest, turn.next_send_ns);
   if (soonest < INT64_MAX && soonest > now) {
     nic.wake_ns = soonest;
-    schedule(soonest, kWake, index, nic.wake_stamp);
+    core_.events.schedule(soonest, kWake, index, nic.wake_stamp);
   }
 }
 
 // Who may send no longer leaves the line without a turn.
-void PacketSimulation::serve_first_in_line(std::uint32_t port, Nic& nic) {
+void Hosts::serve_first_in_line(std::uint32_t port, Nic& nic) {
   while (nic.last < nic.turns.size()) {
     const std::uint32_t index = nic.turns[nic.last++].flow;
     // Places that were left are given back when they are half of the row: O(1) per turn.
@@ -94,54 +122,16 @@ void PacketSimulation::serve_first_in_line(std::uint32_t port, Nic& nic) {
     if (!transport_->may_send(index)) continue;
     const std::uint32_t packet = next_data(index);
     Flow& flow = flows_[index];
-    flow.next_send_ns = transmit(port, packet);
-    flow.last_size = packets_[packet].size;
+    flow.next_send_ns = links_.transmit(port, packet);
+    flow.last_size = core_.packets[packet].size;
     return refresh(index);
   }
 }
 
-// By the queue of the first switch's port to each way: what its host could be told.
-std::uint32_t PacketSimulation::choose_way(Flow& flow) const {
-  if (flow.ways == 1) return flow.way_there;
-  if (job_.choice == WayChoice::spread)
-    return ways_.of_list(flow.ways_there, flow.packets_spread++ % flow.ways);
-  return *std::ranges::min_element(ways_.list(flow.ways_there, flow.ways), {}, [&](std::uint32_t way) {
-    const std::int64_t queued = way != WayStore::kEnd ? ports_[ways_[way].port].queued : 0;
-    // Queue and a packet, times the links to go: of equal queues the shorter way wins.
-    return (queued + settings_.payload) * (ways_.links(way) + 1);
-  });
-}
-
-// Of data that is beyond the first switch of the shortest way: by the queues here, among the ways that are
-// the same up to here (Jiang, Kim, Dally, ISCA 2009).
-void PacketSimulation::choose_again(Packet& packet) {
-  const Flow& flow = flows_[packet.flow];
-  const std::uint32_t hops = ways_.links(flow.way_there) - ways_.links(packet.step);
-  // Only of packets that have left their first switch, and are not on a longer way already.
-  if (flow.ways == 1 || hops == 0 || ways_.links(packet.step) > ways_.links(flow.way_there)) return;
-  const auto after = [&](std::uint32_t way, std::uint32_t same_as) {
-    for (std::uint32_t hop = 0; hop < hops; ++hop) {
-      if (way == WayStore::kEnd || ways_[way].port != ways_[same_as].port) return WayStore::kEnd;
-      way = ways_[way].rest;
-      same_as = ways_[same_as].rest;
-    }
-    return way;
-  };
-  const std::uint32_t straight = packet.step;
-  if (after(flow.way_there, flow.way_there) != straight) return;
-  const auto wait = [&](std::uint32_t way) {
-    return (ports_[ways_[way].port].queued + settings_.payload) * ways_.links(way);
-  };
-  for (const std::uint32_t way : ways_.list(flow.ways_there, flow.ways)) {
-    const std::uint32_t rest = after(way, flow.way_there);
-    if (rest != WayStore::kEnd && wait(rest) < wait(packet.step)) packet.step = rest;
-  }
-}
-
-void PacketSimulation::refresh(std::uint32_t index) {
+void Hosts::refresh(std::uint32_t index) {
   Flow& flow = flows_[index];
-  Nic& nic = nics_[ports_[flow.port].nic];
-  if (flows_in_line_) {
+  Nic& nic = nics_[links_[flow.port].nic];
+  if (core_.traits.in_line) {
     // A flow stands in line once, however often it is refreshed.
     if (flow.turn != kNone || !transport_->may_send(index)) return;
     flow.turn = 0;
@@ -154,54 +144,47 @@ void PacketSimulation::refresh(std::uint32_t index) {
   turn.finished = flow.acknowledged >= flow.size;
 }
 
-std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
+std::uint32_t Hosts::next_data(std::uint32_t index) {
   Flow& flow = flows_[index];
-  const std::uint32_t packet = new_packet();
-  Packet& data = packets_[packet];
+  const std::uint32_t packet = core_.packets.make();
+  Packet& data = core_.packets[packet];
   data.flow = index;
   data.kind = PacketKind::data;
   data.priority = flow.priority;
   data.asks = std::exchange(flow.ask, false);
   transport_->next_data(index, data);
-  data.size = (mail_.empty() ? data.payload : wire_payload(index, data.sequence, data.payload)) +
-              transport_->traits.header;
+  data.size = (!mail_.is_used() ? data.payload : mail_.wire_payload(index, data.sequence, data.payload)) +
+              core_.traits.header;
   data.step = transport_->choose_way(index, data);
-  data.sent_ns = events_.now();
-  if (has_telemetry_) telemetry_[packet].count = 0;
+  data.sent_ns = core_.events.now();
+  if (core_.traits.telemetry) core_.packets.telemetry(packet).count = 0;
   // New data moves the pointer; what is sent again does not.
   if (data.sequence == flow.next) flow.next += data.payload;
-  ++outcome_.data_packets;
+  ++core_.outcome.data_packets;
   if (data.sequence < flow.highest) {
-    ++outcome_.repeated_packets;
+    ++core_.outcome.repeated_packets;
   } else {
     flow.highest = data.sequence + data.payload;
   }
-  outcome_.data.sent += data.size;
-  if (forgets_) ++flow.under_way;
+  core_.outcome.data.sent += data.size;
+  flows_.note_sent(flow);
   return packet;
 }
 
-void PacketSimulation::receive_data(std::uint32_t number) {
-  Packet& packet = packets_[number];
+void Hosts::receive_data(std::uint32_t number) {
+  Packet& packet = core_.packets[number];
   const std::uint32_t index = packet.flow;
   Flow& flow = flows_[index];
-  account_of(packet)->delivered += packet.size;
+  core_.account_of(packet)->delivered += packet.size;
 
   const std::uint32_t exit = flow.exit;
-  Nic& nic = nics_[ports_[exit].nic];
-  if (settings_.nic_pauses > 0 && nic.may_pause) {
+  Nic& nic = nics_[links_[exit].nic];
+  if (core_.settings.nic_pauses > 0 && nic.may_pause) {
     nic.may_pause = false;
-    if (nic.pauses < settings_.nic_pauses) {
+    if (nic.pauses < core_.settings.nic_pauses) {
       ++nic.pauses;
-      const std::uint32_t frame = new_packet();
-      packets_[frame].kind = PacketKind::pause;
-      packets_[frame].priority = flow.priority;
-      packets_[frame].size = kPauseFrame;
-      // As for every PFC frame (pause_peer).
-      marking_.skip();
-      append(ports_[exit].acknowledgements, frame);
-      serve(exit);
-      schedule(events_.now() + kNicPause, kNicResume, exit, flow.priority);
+      send_pause_frame(exit, PacketKind::pause, flow.priority);
+      core_.events.schedule(core_.events.now() + kNicPause, kNicResume, exit, flow.priority);
     }
   }
 
@@ -209,42 +192,120 @@ void PacketSimulation::receive_data(std::uint32_t number) {
 }
 
 // The packet itself becomes its answer and takes what switches wrote into it back.
-void PacketSimulation::answer(std::uint32_t number, PacketKind kind) {
-  Packet& answer = packets_[number];
+void Hosts::answer(std::uint32_t number, PacketKind kind) {
+  Packet& answer = core_.packets[number];
   const Flow& flow = flows_[answer.flow];
   answer.kind = kind;
   answer.echo = answer.marked;
   answer.marked = false;
   answer.sequence = flow.expected;
   // Control frames have one size, whatever the data was.
-  answer.size = transport_->traits.control;
-  outcome_.acknowledgements.sent += answer.size;
-  if (settings_.acks_take_no_time) return receive_acknowledgement(number);
+  answer.size = core_.traits.control;
+  core_.outcome.acknowledgements.sent += answer.size;
+  if (core_.settings.acks_take_no_time) return receive_acknowledgement(number);
   answer.step = transport_->way_back(answer);
-  append(ports_[flow.exit].acknowledgements, number);
+  core_.packets.append(links_[flow.exit].acknowledgements, number);
   serve(flow.exit);
 }
 
-void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
-  const Packet& packet = packets_[number];
-  outcome_.acknowledgements.delivered += packet.size;
+void Hosts::receive_acknowledgement(std::uint32_t number) {
+  const Packet& packet = core_.packets[number];
+  core_.outcome.acknowledgements.delivered += packet.size;
   if (flows_[packet.flow].finished) {
-    free_packet(number);
+    flows_.free_packet(number);
   } else {
     transport_->receive_acknowledgement(number);
   }
 }
 
-void PacketSimulation::finish(std::uint32_t index) {
+void Hosts::finish(std::uint32_t index) {
   Flow& flow = flows_[index];
   flow.finished = true;
   // Of connections only messages end; the pair stays.
-  if (!mail_.empty()) return;
-  if (!message_of_.empty()) arrived_.push_back(message_of_[index]);
-  outcome_.flows[index].fct_ns = events_.now() - flow.start_ns;
+  if (mail_.is_used()) return;
+  mail_.flow_is_over(index);
+  core_.outcome.flows[index].fct_ns = core_.events.now() - flow.start_ns;
   // The receiver forgets the flow: what still arrives is out of order to it.
   flow.expected = flow.last_nack = 0;
   flow.next_nack_ns = 0;
 }
 
-}  // namespace armilla
+void Hosts::timeout(std::uint32_t index) {
+  Flow& flow = flows_[index];
+  flow.timer = false;
+  if (flow.finished) {
+    core_.events.forget();
+    flows_.forget_if_over(index);
+    return;
+  }
+  std::int64_t since_ns = core_.events.now();
+  if (flow.acknowledged > flow.timer_mark) {
+    flow.retries = 0;
+    since_ns = transport_->progress_ns(index);
+  } else {
+    // A NIC gives up. A sender that is pulled does only while links lose what it sends: full buffers
+    // have room again.
+    const bool hopeless = core_.traits.discipline != SwitchDiscipline::trim || flow.lost_on_link;
+    if (flow.retries == kRetries && hopeless) return;
+    flow.retries = std::min(flow.retries + 1, kRetries);
+    ++core_.outcome.timeouts;
+    flow.ask = true;
+    transport_->timed_out(index);
+  }
+  flow.timer = true;
+  flow.lost_on_link = false;
+  flow.timer_mark = flow.acknowledged;
+  // What was heard of in a wait that had been doubled may be longer ago than a simple one.
+  const std::int64_t wait_ns = core_.settings.retransmit_timeout_ns
+                               << (core_.traits.backs_off ? flow.retries : 0);
+  core_.events.schedule(std::max(core_.events.now(), since_ns + wait_ns), kTimeout, index);
+  refresh(index);
+  serve(flow.port);
+}
+
+void Hosts::wake(std::uint32_t port, std::uint32_t stamp) {
+  Nic& here = nic(port);
+  // Another time has been agreed on since.
+  if (here.wake_stamp != stamp) {
+    core_.events.forget();
+    return;
+  }
+  here.wake_ns = -1;
+  serve(port);
+}
+
+void Hosts::wake_earlier(const Flow& flow) {
+  Nic& here = nic(flow.port);
+  if (here.wake_ns < 0 || flow.next_send_ns >= here.wake_ns) return;
+  here.wake_ns = std::max(flow.next_send_ns, core_.events.now());
+  core_.events.schedule(here.wake_ns, kWake, flow.port, ++here.wake_stamp);
+}
+
+// A pause, or what ends it, goes before all that waits.
+void Hosts::send_pause_frame(std::uint32_t port, PacketKind kind, std::uint8_t priority) {
+  const std::uint32_t frame = core_.packets.make();
+  core_.packets[frame].kind = kind;
+  core_.packets[frame].priority = priority;
+  core_.packets[frame].size = kPauseFrame;
+  core_.marking.note_pause_frame();
+  core_.packets.append(links_[port].acknowledgements, frame);
+  serve(port);
+}
+
+void Hosts::end_pause(std::uint32_t port, std::uint8_t priority) {
+  send_pause_frame(port, PacketKind::resume, priority);
+  core_.events.schedule(core_.events.now() + kNicPauseGap, kNicMayPause, port);
+}
+
+void Hosts::leave_all_nics() {
+  for (Nic& nic : nics_) {
+    for (const Turn& turn : nic.turns) {
+      flows_[turn.flow].turn = kNone;
+      flows_.forget_if_over(turn.flow);
+    }
+    nic.turns.clear();
+    if (core_.traits.in_line) nic.last = 0;
+  }
+}
+
+}  // namespace armilla::packets

@@ -9,6 +9,7 @@
 #include "base/units_text.h"
 #include "network/own_clock.h"
 #include "network/packet.h"
+#include "network/packet/limits.h"
 #include "network/packet/simulation.h"
 #include "network/routing/ways.h"
 
@@ -116,7 +117,7 @@ class PacketNetwork final : public Network, public OwnClock {
     packets_.bring_up();
     std::vector<NetworkSums::Carried> carried = counted_;
     for (std::uint32_t link = 0; link < carried.size(); ++link) {
-      const PacketSimulation::Carried sent = packets_.carried(link);
+      const packets::Simulation::Carried sent = packets_.carried(link);
       carried[link].busy = later(carried[link].busy, Time(sent.busy_ps));
       carried[link].bytes = saturating_add(carried[link].bytes, Bytes(sent.bytes));
     }
@@ -263,7 +264,7 @@ class PacketNetwork final : public Network, public OwnClock {
 
   Ways ways_;
   FlowJob job_;
-  mutable PacketSimulation packets_;  // which is brought up to date when it is asked
+  mutable packets::Simulation packets_;  // which is brought up to date when it is asked
   std::map<std::pair<Ways::Way, std::uint16_t>, std::uint32_t> connections_;  // of rows, by way and sender
   std::unordered_map<ConnectionKey, Alternatives, ConnectionHash> known_;
   std::vector<std::vector<std::uint32_t>> stretches_;  // rows of connections

@@ -224,7 +224,7 @@ TEST(Packet, FlowsThatComeFareAsThoseKnownBeforehand) {
 
     const std::vector<TrafficFlow> flows = std::exchange(job.flows, {});
     job.flows_come = true;
-    PacketSimulation simulation(job);
+    packets::Simulation simulation(job);
     std::vector<std::int64_t> finished(flows.size());
     const auto play_until = [&](std::int64_t end_ns) {
       while (simulation.play_until(end_ns)) {
@@ -249,7 +249,7 @@ TEST(Packet, ForgetsFlowsThatAreOver) {
     job.settings.congestion_control = CongestionControl::dcqcn;
     job.settings.recovery = recovery;
     job.flows_come = true;
-    PacketSimulation simulation(job);
+    packets::Simulation simulation(job);
     std::int64_t first_ns = 0;
     for (std::uint64_t flow = 0; flow < 10'000; ++flow) {
       const std::int64_t start_ns = simulation.now_ns() + 50;
@@ -378,7 +378,7 @@ TEST(Packet, TellsOfMessagesPostedAhead) {
     FlowJob job = star_job(2);
     job.graph = star_graph(2, 100'000'000'000, 1000, 0.005);
     job.settings.seed = seed;
-    PacketSimulation simulation(job);
+    packets::Simulation simulation(job);
     const std::vector<std::uint32_t> way = {0, 3};
     const std::uint32_t connection = simulation.connect({&way, 1});
     std::vector<std::pair<std::uint64_t, std::int64_t>> arrived;

@@ -38,4 +38,20 @@ class FirstDraws {
   RandomStream stream_;
 };
 
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): its mixing of bits, and a generator that is one number.
+inline std::uint64_t mixed(std::uint64_t bits) {
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
+  return bits ^ bits >> 31;
+}
+inline std::uint64_t coin_bits(std::uint64_t& coins) {
+  return mixed(coins += 0x9e3779b97f4a7c15U);
+}
+inline bool throw_coin(std::uint64_t& coins) {
+  return coin_bits(coins) >> 63 != 0;
+}
+inline bool happens(double probability, std::uint64_t& coins) {
+  return static_cast<double>(coin_bits(coins) >> 11) * 0x1p-53 < probability;
+}
+
 }  // namespace armilla

@@ -1,282 +1,299 @@
+#include "network/packet/simulation.h"
+
+#include <fmt/format.h>
+
+#include <array>
 #include <bit>
-#include <utility>
 
-#include "network/packet/transport.h"
+#include "base/error.h"
+#include "network/packet/forward/fast_forward.h"
+#include "network/packet/transport/transport.h"
 
-namespace armilla {
+namespace armilla::packets {
+namespace {
+
+constexpr std::size_t kManyPackets = 4096;  // more than the processor keeps close to it
+
+// A port, a packet, or what packets need of a flow first: two lines of the processor's cache.
+void fetch(const void* at) {
+  __builtin_prefetch(at, 1);
+  __builtin_prefetch(static_cast<const char*>(at) + 64, 1);
+}
+
+}  // namespace
+
+Simulation::Simulation(const FlowJob& job)
+    : parts_(job, *this),
+      forward_(parts_.core.forwards ? std::make_unique<FastForward>(parts_, static_cast<EventHandler&>(*this))
+                                    : nullptr) {
+  const std::vector<FlowAddress> addresses = addresses_of(job.flows);
+  for (std::uint32_t index = 0; index < job.flows.size(); ++index) {
+    parts_.hosts.transport().add_flow(false);
+    parts_.flows.add(job.flows[index], addresses[index]);
+  }
+  // Times of equal start in the file's order.
+  for (std::uint32_t index = 0; index < job.flows.size(); ++index)
+    parts_.core.events.schedule(job.flows[index].start_ns, kDue, index);
+  if (job.settings.link_down_ns > 0) parts_.core.events.schedule(job.settings.link_down_ns, kLinkDown, 0);
+}
+
+Simulation::~Simulation() = default;
+
+std::uint32_t Simulation::connect(std::span<const std::vector<std::uint32_t>> ways) {
+  parts_.mail.open();
+  const std::uint32_t connection = parts_.flows.connect(ways);
+  parts_.hosts.transport().add_flow(true);
+  return connection;
+}
+
+void Simulation::post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message,
+                      std::int64_t at_ns) {
+  parts_.mail.post(connection, bytes, message);
+  parts_.connections.await(connection, at_ns);
+}
+
+void Simulation::begin(const TrafficFlow& flow, std::uint64_t message, std::int64_t at_ns) {
+  const Flows::Coming coming = parts_.flows.come(flow);
+  if (coming.fresh) {
+    parts_.hosts.transport().add_flow(false);
+  } else {
+    parts_.hosts.transport().forget(coming.flow);
+  }
+  parts_.mail.name_flow(coming.flow, message);
+  // As ASTRA-sim does: an application of ns-3 that is due at once.
+  parts_.core.events.schedule(at_ns, kInstall, coming.flow);
+}
 
 // The next event, at most until `end_ns`, or the messages that begin before; false if there is neither.
-inline bool PacketSimulation::play(std::int64_t end_ns) {
+inline bool Simulation::play(std::int64_t end_ns) {
+  Core& core = parts_.core;
   WheelEvent event;
-  if (pending_ == 0) return false;
-  const std::int64_t post_ns = posts_.empty() ? INT64_MAX : posts_.front().ns;
-  if (!events_.next(std::min(end_ns, post_ns), event)) {
+  if (core.events.pending() == 0) return false;
+  const std::int64_t post_ns = parts_.connections.next_ns();
+  if (!core.events.next(std::min(end_ns, post_ns), event)) {
     if (post_ns >= end_ns) return false;
-    begin_messages();
+    parts_.connections.begin_messages();
     return true;
   }
-  if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
+  if (core.events.began_chunk() && core.packets.size() >= kManyPackets) look_ahead();
   handle(event);
-  if (events_.handled() >= look_at_) look_at_ = forward_->look();
+  if (core.events.handled() >= core.look_at) core.look_at = forward_->look();
   return true;
 }
 
-PacketOutcome PacketSimulation::run() {
-  while (play(settings_.stop_ns)) {
+PacketOutcome Simulation::run() {
+  Core& core = parts_.core;
+  while (play(core.settings.stop_ns)) {
   }
-  outcome_.forwarded = forwarded();
-  outcome_.end_ns = events_.now();
-  outcome_.events = events_.handled();
-  outcome_.frames = frames();
-  sum_pauses();
+  core.outcome.forwarded = forwarded();
+  core.outcome.end_ns = core.events.now();
+  core.outcome.events = core.events.handled();
+  core.outcome.frames = frames();
+  parts_.links.sum_pauses();
   // Nothing is left to happen: flows that are not over wait for each other.
-  if (pending_ == 0) explain_deadlock();
-  if (sampler_) outcome_.samples = sampler_->samples(events_.now());
+  if (core.events.pending() == 0) explain_deadlock(core, parts_.links);
+  parts_.links.take_samples();
   count_in_flight();
-  return std::move(outcome_);
+  return std::move(core.outcome);
 }
 
 // In large networks what events are about was last touched long ago. The memory is asked for it some events
 // before, step by step, as one thing names the next.
-void PacketSimulation::look_ahead() const {
+void Simulation::look_ahead() const {
   // To GCC a function that does nothing but this has no effect, and it leaves out the calls of one.
   asm volatile("");
   std::array<std::span<const WheelEvent>, 3> chunks;
-  events_.look_ahead(chunks);
+  parts_.core.events.look_ahead(chunks);
   for (const WheelEvent& event : chunks[0]) {
     if (event.kind == kArrived) {
-      const Packet& packet = packets_[event.subject];
-      if (ports_[packet.port].at_switch) {
+      const Packet& packet = parts_.core.packets[event.subject];
+      if (parts_.links[packet.port].at_switch) {
         if (packet.step == WayStore::kEnd) continue;
-        const std::uint32_t exit = ways_[packet.step].port;
-        fetch(&ports_[exit]);
-        __builtin_prefetch(&shares_[exit][packet.priority], 1);
+        const std::uint32_t exit = parts_.ways.store()[packet.step].port;
+        fetch(&parts_.links[exit]);
+        __builtin_prefetch(&parts_.switches.shares(exit)[packet.priority], 1);
       } else {
-        const Flow& flow = flows_[packet.flow];
+        const Flow& flow = parts_.flows[packet.flow];
         if (packet.kind != PacketKind::data && flow.turn != kNone)
-          __builtin_prefetch(nics_[ports_[flow.port].nic].turns.data() + flow.turn, 1);
-        if (flows_in_line_) transport_->fetch(packet.flow);
+          __builtin_prefetch(parts_.hosts.nic(flow.port).turns.data() + flow.turn, 1);
+        if (parts_.core.traits.in_line) parts_.hosts.transport().fetch(packet.flow);
       }
     } else if (event.kind == kSent) {
-      const Port& port = ports_[event.subject];
+      const Port& port = parts_.links[event.subject];
       if (port.at_switch) {
         if (port.waiting == 0) continue;
         const std::uint32_t head =
-            shares_[event.subject][static_cast<std::size_t>(std::countr_zero(port.waiting))].queue.head;
-        if (head != kNone) __builtin_prefetch(&packets_[head], 1);
-      } else if (const Nic& nic = nics_[port.nic]; !nic.turns.empty()) {
+            parts_.switches.shares(event.subject)[static_cast<std::size_t>(std::countr_zero(port.waiting))]
+                .queue.head;
+        if (head != kNone) __builtin_prefetch(&parts_.core.packets[head], 1);
+      } else if (const Nic& nic = parts_.hosts.nic(event.subject); !nic.turns.empty()) {
         const std::size_t next = nic.last + std::size_t{1};
-        fetch(&flows_[nic.turns[next < nic.turns.size() ? next : 0].flow]);
+        fetch(&parts_.flows[nic.turns[next < nic.turns.size() ? next : 0].flow]);
       }
     }
   }
   for (const WheelEvent& event : chunks[1]) {
     if (event.kind == kArrived) {
-      const Packet& packet = packets_[event.subject];
-      fetch(&ports_[packet.port]);
+      const Packet& packet = parts_.core.packets[event.subject];
+      fetch(&parts_.links[packet.port]);
       if (packet.step != WayStore::kEnd) {
-        ways_.fetch(packet.step);
-        __builtin_prefetch(&shares_[packet.port][packet.priority], 1);
+        parts_.ways.store().fetch(packet.step);
+        __builtin_prefetch(&parts_.switches.shares(packet.port)[packet.priority], 1);
       } else {
-        fetch(&flows_[packet.flow]);
+        fetch(&parts_.flows[packet.flow]);
       }
     } else if (event.kind == kSent) {
-      const Port& port = ports_[event.subject];
+      const Port& port = parts_.links[event.subject];
       if (port.at_switch) {
         if (port.waiting != 0)
-          __builtin_prefetch(
-              &shares_[event.subject][static_cast<std::size_t>(std::countr_zero(port.waiting))], 1);
-      } else if (const Nic& nic = nics_[port.nic]; !nic.turns.empty()) {
+          __builtin_prefetch(&parts_.switches.shares(
+                                 event.subject)[static_cast<std::size_t>(std::countr_zero(port.waiting))],
+                             1);
+      } else if (const Nic& nic = parts_.hosts.nic(event.subject); !nic.turns.empty()) {
         const std::size_t next = nic.last + std::size_t{1};
         __builtin_prefetch(nic.turns.data() + (next < nic.turns.size() ? next : 0), 1);
       }
     }
   }
   for (const WheelEvent& event : chunks[2]) {
-    if (event.kind == kArrived) __builtin_prefetch(&packets_[event.subject], 1);
-    if (event.kind == kSent) fetch(&ports_[event.subject]);
+    if (event.kind == kArrived) __builtin_prefetch(&parts_.core.packets[event.subject], 1);
+    if (event.kind == kSent) fetch(&parts_.links[event.subject]);
   }
 }
 
-bool PacketSimulation::play_until(std::int64_t end_ns) {
-  while (arrived_.empty() && play(end_ns)) {
+bool Simulation::play_until(std::int64_t end_ns) {
+  while (parts_.mail.arrived().empty() && play(end_ns)) {
   }
-  if (arrived_.empty()) return false;
-  if (mail_.empty()) return true;
+  if (parts_.mail.arrived().empty()) return false;
+  if (!parts_.mail.is_used()) return true;
   // All of the nanosecond, in an order that nothing else of it has an influence on.
-  while (play(events_.now())) {
+  while (play(parts_.core.events.now())) {
   }
-  std::ranges::sort(arrived_);
+  std::ranges::sort(parts_.mail.arrived());
   return true;
 }
 
-std::int64_t PacketSimulation::frames() const {
-  std::int64_t frames = 0;
-  for (const Port& port : ports_) frames += port.frames;
-  return frames;
-}
-
-void PacketSimulation::bring_up() {
+void Simulation::bring_up() {
   if (forward_) forward_->bring_up();
 }
 
-std::optional<PacketForward> PacketSimulation::forwarded() const {
+std::optional<PacketForward> Simulation::forwarded() const {
   return forward_ ? std::optional(forward_->done()) : std::nullopt;
 }
 
-void PacketSimulation::handle(const WheelEvent& event) {
-  if (event.kind < kGoOn) --pending_;
+void Simulation::begins(std::uint32_t flow) {
+  if (forward_) forward_->begins(flow);
+}
+
+void Simulation::arrived(std::uint32_t connection) {
+  if (forward_) forward_->arrived(connection);
+}
+
+void Simulation::left_to_chance(std::uint32_t port) {
+  if (forward_) forward_->left_to_chance(port);
+}
+
+void Simulation::crowded(std::uint32_t entry) {
+  if (forward_) forward_->crowded(entry);
+  parts_.connections.crowded(entry);
+}
+
+void Simulation::connects(const std::vector<std::uint32_t>& ports) {
+  if (forward_) forward_->connects(ports);
+}
+
+void Simulation::join(std::uint32_t into, std::uint32_t from) {
+  if (forward_) forward_->join(into, from);
+}
+
+void Simulation::connected(std::uint32_t connection) {
+  if (forward_) forward_->connected(connection);
+}
+
+void Simulation::handle(const WheelEvent& event) {
+  Events& events = parts_.core.events;
   switch (event.kind) {
     case kSent:
-      ports_[event.subject].busy = false;
+      parts_.links[event.subject].busy = false;
       serve(event.subject);
       break;
     case kArrived:
       arrive(event.subject);
       break;
-    case kWake: {
-      Nic& nic = nics_[ports_[event.subject].nic];
-      // Another time has been agreed on since.
-      if (nic.wake_stamp != event.stamp) {
-        events_.forget();
-        break;
-      }
-      nic.wake_ns = -1;
-      serve(event.subject);
+    case kWake:
+      parts_.hosts.wake(event.subject, event.stamp);
       break;
-    }
     // A flow takes three steps to start, as an application of ns-3 does.
     case kDue:
-      schedule(events_.now(), kInstall, event.subject);
+      events.schedule(events.now(), kInstall, event.subject);
       break;
     case kInstall:
-      schedule(events_.now(), kStart, event.subject);
+      events.schedule(events.now(), kStart, event.subject);
       break;
     case kStart:
-      start_flow(event.subject);
+      parts_.hosts.start(event.subject);
       break;
     case kTimeout:
-      timeout(event.subject);
+      parts_.hosts.timeout(event.subject);
       break;
-    case kNicResume: {
-      const std::uint32_t packet = new_packet();
-      packets_[packet].kind = PacketKind::resume;
-      packets_[packet].priority = static_cast<std::uint8_t>(event.stamp);
-      packets_[packet].size = kPauseFrame;
-      append(ports_[event.subject].acknowledgements, packet);
-      marking_.skip();
-      serve(event.subject);
-      schedule(events_.now() + kNicPauseGap, kNicMayPause, event.subject);
+    case kNicResume:
+      parts_.hosts.end_pause(event.subject, static_cast<std::uint8_t>(event.stamp));
       break;
-    }
     case kNicMayPause:
-      nics_[ports_[event.subject].nic].may_pause = true;
+      parts_.hosts.may_pause(event.subject);
       break;
     case kLinkDown:
-      link_down();
+      fail_link();
       break;
-    case kPauseOver: {
-      Port& port = ports_[event.subject];
-      // The peer may have let it go on, and paused it again: the later pause has a time of its own.
-      if ((port.paused >> event.stamp & 1) == 0 ||
-          pauses_[event.subject].since_ns[event.stamp] > events_.now() - longest_pause_ns(port.rate))
-        break;
-      end_pause(event.subject, event.stamp);
-      serve(event.subject);
+    case kPauseOver:
+      if (parts_.links.pause_is_over(event.subject, event.stamp)) serve(event.subject);
       break;
-    }
     case kGoOn:
       forward_->go_on(event.subject, event.stamp);
       break;
     case kRepeat:
-      events_.forget();
+      events.forget();
       forward_->repeat(event.subject, event.stamp);
       break;
     case kCompare:
-      events_.forget();
+      events.forget();
       forward_->compare(event.subject, event.stamp);
       break;
     case kCrowded:
-      events_.forget();
+      events.forget();
       forward_->make_room(event.subject);
       break;
     default:
-      transport_->timer(event);
+      parts_.hosts.transport().timer(event);
   }
 }
 
-void PacketSimulation::start_flow(std::uint32_t index) {
-  Flow& flow = flows_[index];
-  find_ways(index);
-  flow.started = true;
-  flow.start_ns = flow.next_send_ns = events_.now();
-  flow.rate = flow.line_rate = ports_[flow.port].rate;
-  if (forward_) forward_->begins(index);
-  transport_->begin(index);
-  transport_->extend(index);
-  join_nic(index);
-  serve(flow.port);
-}
-
-std::int64_t PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
-  Port& port = ports_[index];
-  port.busy = true;
-  port.sending = packet;
-  Packet& leaving = packets_[packet];
-  // Packets leave to the picosecond though events are whole nanoseconds: what is left over is carried to the
-  // next one, so that a full link is exactly as fast as it is.
-  const std::int64_t takes_ps = port.transmission_ps[leaving.size];
-  const std::int64_t sent = events_.now() + (takes_ps + port.carry_ps) / 1000;
-  port.carry_ps = static_cast<std::int32_t>((takes_ps + port.carry_ps) % 1000);
-  ++port.frames;
-  port.carried_bytes += leaving.size;
-  port.busy_ps += takes_ps;
-  if (sampler_)
-    sampler_->carries(index, static_cast<double>(events_.now()), static_cast<double>(sent), leaving.size);
-  // Both directions of a cable are ports with numbers that differ in the last bit.
-  leaving.port = index ^ 1;
-  schedule(sent, kSent, index);
-  schedule(sent + port.delay_ns, kArrived, packet);
-  return sent;
-}
-
-void PacketSimulation::serve(std::uint32_t index) {
-  const Port& port = ports_[index];
-  if (port.busy || !port.up) return;
-  if (port.at_switch) {
-    serve_switch(index);
+void Simulation::serve(std::uint32_t port) {
+  if (parts_.links[port].at_switch) {
+    parts_.switches.serve(port);
   } else {
-    serve_host(index);
+    parts_.hosts.serve(port);
   }
 }
 
-void PacketSimulation::arrive(std::uint32_t number) {
-  Packet& packet = packets_[number];
+void Simulation::arrive(std::uint32_t number) {
+  const Packet& packet = parts_.core.packets[number];
   const std::uint32_t index = packet.port;
-  Port& port = ports_[index];
-  if (!port.up) {
-    drop(number, true);
-    return;
-  }
-  // One draw for everything that comes over a link that loses some, pauses and acknowledgements included.
-  if (port.loss_stream != kNone && losses_[port.loss_stream].next() < port.loss) {
-    drop(number, true);
+  const Port& port = parts_.links[index];
+  if (parts_.links.loses(port)) {
+    parts_.losses.drop(number, true);
     return;
   }
   switch (packet.kind) {
     case PacketKind::pause:
     case PacketKind::resume: {
       const std::size_t priority = packet.priority;
-      const auto bit = static_cast<std::uint8_t>(1U << priority);
       const bool pause = packet.kind == PacketKind::pause;
-      free_packet(number);
+      parts_.flows.free_packet(number);
       if (pause) {
-        ++outcome_.pauses;
-        if ((port.paused & bit) == 0) pauses_[index].since_ns[priority] = events_.now();
-        port.paused |= bit;
+        parts_.links.pause(index, priority);
       } else {
-        ++outcome_.resumes;
-        if ((port.paused & bit) != 0) end_pause(index, priority);
+        parts_.links.resume(index, priority);
         serve(index);
       }
       break;
@@ -284,67 +301,89 @@ void PacketSimulation::arrive(std::uint32_t number) {
     case PacketKind::data:
     case PacketKind::request:
       if (port.at_switch) {
-        forward(number);
+        parts_.switches.forward(number);
       } else {
-        receive_data(number);
+        parts_.hosts.receive_data(number);
       }
       break;
     case PacketKind::ack:
     case PacketKind::nack:
     case PacketKind::pull:
       if (port.at_switch) {
-        forward(number);
+        parts_.switches.forward(number);
       } else {
-        receive_acknowledgement(number);
+        parts_.hosts.receive_acknowledgement(number);
       }
       break;
   }
 }
 
-void PacketSimulation::end_pause(std::uint32_t index, std::size_t priority) {
-  ports_[index].paused &= static_cast<std::uint8_t>(~(1U << priority));
-  Pauses& pauses = pauses_[index];
-  pauses.sum_ns += events_.now() - pauses.since_ns[priority];
-  if (sampler_) sampler_->paused(index, pauses.since_ns[priority], events_.now());
-}
-
-void PacketSimulation::sum_pauses() {
-  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
-    const Port& port = ports_[index];
-    const std::uint8_t still_paused = port.paused;
-    for (std::size_t priority = 0; priority < kPriorities; ++priority) {
-      if ((still_paused >> priority & 1) != 0) end_pause(index, priority);
+void Simulation::fail_link() {
+  const FlowJob& job = parts_.core.job;
+  const PacketSettings& settings = job.settings;
+  std::vector<std::uint32_t> failed;
+  for (std::uint32_t link = 0; link < job.graph.links.size(); ++link) {
+    const GraphLink& cable = job.graph.links[link];
+    const bool same = (cable.a == settings.link_down_a && cable.b == settings.link_down_b) ||
+                      (cable.a == settings.link_down_b && cable.b == settings.link_down_a);
+    if (!same) continue;
+    failed.push_back(link);
+    for (const std::uint32_t index : {2 * link, 2 * link + 1}) {
+      Port& port = parts_.links[index];
+      port.up = false;
+      while (port.acknowledgements.head != kNone)
+        parts_.losses.drop(parts_.core.packets.take(port.acknowledgements), true);
+      parts_.switches.drop_queues(index);
     }
-    const std::int64_t paused_ns = pauses_[index].sum_ns;
-    ports_[index].paused = still_paused;
-    outcome_.paused_ns += paused_ns;
-    const Port& peer = ports_[index ^ 1];
-    const PacketOutcome::Pause pause = {paused_ns, port.node, peer.node};
-    if (paused_ns > outcome_.longest_pause.ns) outcome_.longest_pause = pause;
-    if (port.at_switch && peer.at_switch && paused_ns > outcome_.longest_pause_between_switches.ns) {
-      outcome_.longest_pause_between_switches = pause;
-    }
+  }
+  parts_.ways.without(failed);
+  parts_.hosts.leave_all_nics();
+  for (std::uint32_t index = 0; index < parts_.flows.size(); ++index) {
+    const Flow& flow = parts_.flows[index];
+    if (!flow.started || flow.finished) continue;
+    parts_.flows.find_ways(index);
+    parts_.hosts.join(index);
+    parts_.hosts.serve(flow.port);
   }
 }
 
 // In queues, and on links: what has yet to arrive. Ends the simulation.
-void PacketSimulation::count_in_flight() {
+void Simulation::count_in_flight() {
   const auto count = [&](const Packet& packet) {
-    if (PacketBytes* bytes = account_of(packet)) bytes->in_flight += packet.size;
+    if (PacketBytes* bytes = parts_.core.account_of(packet)) bytes->in_flight += packet.size;
   };
   const auto count_queue = [&](const Queue& queue) {
-    for (std::uint32_t packet = queue.head; packet != kNone; packet = packets_[packet].next)
-      count(packets_[packet]);
+    for (std::uint32_t packet = queue.head; packet != kNone; packet = parts_.core.packets[packet].next)
+      count(parts_.core.packets[packet]);
   };
-  for (const Port& port : ports_) count_queue(port.acknowledgements);
-  for (const std::array<Shares, kPriorities>& port : shares_) {
-    for (const Shares& share : port) count_queue(share.queue);
+  for (std::uint32_t port = 0; port < parts_.links.size(); ++port) {
+    count_queue(parts_.links[port].acknowledgements);
+    for (const Shares& share : parts_.switches.shares(port)) count_queue(share.queue);
   }
   // What is on a link is in no queue, only in the event of its arrival.
   WheelEvent event;
-  while (events_.next(INT64_MAX, event)) {
-    if (event.kind == kArrived) count(packets_[event.subject]);
+  while (parts_.core.events.next(INT64_MAX, event)) {
+    if (event.kind == kArrived) count(parts_.core.packets[event.subject]);
   }
 }
 
-}  // namespace armilla
+void Simulation::explain_standstill() const {
+  explain_deadlock(parts_.core, parts_.links);
+  for (std::uint32_t connection = 0; connection < parts_.flows.size(); ++connection) {
+    if (parts_.mail.is_used() ? parts_.mail[connection].arrived == parts_.mail[connection].messages.size()
+                              : parts_.flows[connection].finished)
+      continue;
+    throw Error(
+        parts_.core.job.where,
+        fmt::format("after {} ns host {} gave up sending to host {}: {} packets were lost on links and "
+                    "{} dropped by full buffers",
+                    parts_.core.events.now(), parts_.links[parts_.flows[connection].port].node,
+                    parts_.links[parts_.flows[connection].exit].node, parts_.core.outcome.lost_packets,
+                    parts_.core.outcome.dropped_packets),
+        "a larger buffer, or links that lose less");
+  }
+  throw Error(parts_.core.job.where,
+              fmt::format("nothing moves any more after {} ns", parts_.core.events.now()));
+}
+
+}  // namespace armilla::packets

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "network/packet/forward/patterns.h"
-#include "network/packet/transport.h"
+#include "network/packet/transport/transport.h"
 
-namespace armilla {
+namespace armilla::packets {
 namespace {
 
 // Periods that a flow's rate is judged by: as soon as there are so many, by the newer half of those since the
@@ -24,149 +24,130 @@ constexpr double kFull = 0.9, kFair = 0.97;
 constexpr double kBudget = kForwardBound / 2;
 constexpr std::int64_t kLeastEvents = 2048;  // between two looks
 
-std::uint64_t mixed(std::uint64_t bits) {
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
-  return bits ^ bits >> 31;
-}
-
 }  // namespace
 
-void PacketSimulation::Shift::move(Telemetry& telemetry) const {
-  for (TelemetryHop& hop : telemetry.hops) {
-    hop.time = static_cast<std::uint32_t>(hop.time + static_cast<std::uint64_t>(ns)) & 0xff'ffffU;
-    hop.bytes = (hop.bytes + told[hop.port]) & 0xf'ffffU;
-  }
-}
+FastForward::FastForward(Parts& parts, EventHandler& player)
+    : parts_(parts),
+      player_(player),
+      core_(parts.core),
+      links_(parts.links),
+      ways_(parts.ways),
+      flows_(parts.flows),
+      mail_(parts.mail),
+      switches_(parts.switches),
+      hosts_(parts.hosts),
+      connections_(parts.connections),
+      payload_(static_cast<std::uint64_t>(core_.settings.payload)),
+      data_size_(static_cast<std::uint32_t>(payload_) + core_.traits.header),
+      control_size_(core_.traits.control),
+      holds_(links_.size(), kNone),
+      user_(links_.size(), kNone),
+      uses_(links_.size()),
+      told_(links_.size()) {}
 
-void PacketSimulation::Selective::shift(std::uint64_t packets) {
-  const std::size_t words = packets / 64, rest = packets % 64;
-  for (std::vector<std::uint64_t>* bits : {&arrived, &known}) {
-    for (std::size_t word = bits->size(); word-- > 0;) {
-      std::uint64_t moved = ~std::uint64_t{0};  // of what comes in from below
-      if (word >= words) {
-        const std::uint64_t below = word > words ? (*bits)[word - words - 1] : ~std::uint64_t{0};
-        moved = rest == 0 ? (*bits)[word - words] : (*bits)[word - words] << rest | below >> (64 - rest);
-      }
-      (*bits)[word] = moved;
-    }
-  }
-  for (std::uint64_t* place : {&highest_arrived, &highest_known, &resend, &recover_until}) *place += packets;
-}
+FastForward::~FastForward() = default;
 
-PacketSimulation::FastForward::FastForward(PacketSimulation& simulation)
-    : sim_(simulation),
-      payload_(static_cast<std::uint64_t>(simulation.settings_.payload)),
-      data_size_(static_cast<std::uint32_t>(payload_) + simulation.transport_->traits.header),
-      control_size_(simulation.transport_->traits.control),
-      holds_(simulation.ports_.size(), kNone),
-      user_(simulation.ports_.size(), kNone),
-      uses_(simulation.ports_.size()),
-      told_(simulation.ports_.size()) {}
-
-PacketSimulation::FastForward::~FastForward() = default;
-
-void PacketSimulation::FastForward::connects(const std::vector<std::uint32_t>& ports) {
+void FastForward::connects(const std::vector<std::uint32_t>& ports) {
   for (const std::uint32_t port : ports) {
     // A new connection changes what shares its ports: what stood still or was known there is so no longer.
-    if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now());
-    const std::uint32_t set = sim_.sets_.of_port(port);
-    if (patterns_ && set != ConnectionSets::kNone) patterns_->touch(sim_.sets_[set].first);
+    if (holds_[port] != kNone) resume(holds_[port], core_.events.now());
+    const std::uint32_t set = connections_.sets().of_port(port);
+    if (patterns_ && set != ConnectionSets::kNone) patterns_->touch(connections_.sets()[set].first);
   }
 }
 
-void PacketSimulation::FastForward::join(std::uint32_t into, std::uint32_t from) {
+void FastForward::join(std::uint32_t into, std::uint32_t from) {
   if (patterns_) patterns_->join(into, from);
 }
 
-void PacketSimulation::FastForward::connected(std::uint32_t flow) {
-  if (!sim_.transport_->can_repeat()) return;
-  if (!patterns_) patterns_ = std::make_unique<Patterns>(sim_, *this);
+void FastForward::connected(std::uint32_t flow) {
+  if (!core_.traits.repeats) return;
+  if (!patterns_) patterns_ = std::make_unique<Patterns>(*this);
   patterns_->connected(flow);
 }
 
-void PacketSimulation::FastForward::arrived(std::uint32_t flow) {
+void FastForward::arrived(std::uint32_t flow) {
   if (patterns_) patterns_->arrived(flow);
 }
 
-void PacketSimulation::FastForward::repeat(std::uint32_t set, std::uint32_t stamp) {
+void FastForward::repeat(std::uint32_t set, std::uint32_t stamp) {
   patterns_->go_on(set, stamp);
 }
 
-void PacketSimulation::FastForward::compare(std::uint32_t set, std::uint32_t stamp) {
+void FastForward::compare(std::uint32_t set, std::uint32_t stamp) {
   patterns_->compare(set, stamp);
 }
 
-void PacketSimulation::FastForward::left_to_chance(std::uint32_t port) {
+void FastForward::left_to_chance(std::uint32_t port) {
   if (patterns_) patterns_->disturb(port);
 }
 
-void PacketSimulation::FastForward::crowded(std::uint32_t entry) {
+void FastForward::crowded(std::uint32_t entry) {
   left_to_chance(entry ^ 1);
-  // Sets of connections at one switch become one (PacketSimulation::crowded).
+  // Sets of connections at one switch become one (crowded).
   if (patterns_ || stretches_.empty()) return;
-  const std::int64_t now = sim_.events_.now();
-  const std::uint32_t node = sim_.ports_[entry].node;
+  const std::int64_t now = core_.events.now();
+  const std::uint32_t node = links_[entry].node;
   // Once per switch and nanosecond, however many of its ports come near to a pause.
   if (crowded_ns_ == now && crowded_node_ == node) return;
   crowded_ns_ = now;
   crowded_node_ = node;
-  sim_.schedule(now, kCrowded, node);
+  core_.events.schedule(now, kCrowded, node);
 }
 
-void PacketSimulation::FastForward::make_room(std::uint32_t node) {
-  for (std::uint32_t i = sim_.first_ports_[node]; i < sim_.first_ports_[node + 1]; ++i) {
-    for (const std::uint32_t port : {sim_.node_ports_[i], sim_.node_ports_[i] ^ 1}) {
+void FastForward::make_room(std::uint32_t node) {
+  for (const std::uint32_t here : links_.of_node(node)) {
+    for (const std::uint32_t port : {here, here ^ 1}) {
       // To the nanosecond before: events of this one have yet to be played.
-      if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now() - 1);
+      if (holds_[port] != kNone) resume(holds_[port], core_.events.now() - 1);
     }
   }
 }
 
-void PacketSimulation::FastForward::bring_up() {
+void FastForward::bring_up() {
   for (std::uint32_t port = 0; port < holds_.size(); ++port) {
-    if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now() - 1);
+    if (holds_[port] != kNone) resume(holds_[port], core_.events.now() - 1);
     if (patterns_) patterns_->wake_port(port);
   }
 }
 
 // Whether it is not played.
-bool PacketSimulation::FastForward::stands(std::uint32_t flow) const {
+bool FastForward::stands(std::uint32_t flow) const {
   return holds_flow_[flow] != kNone || (patterns_ && patterns_->is_still(flow));
 }
 
 // It has come further without being seen.
-void PacketSimulation::FastForward::look_anew(std::uint32_t flow) {
+void FastForward::look_anew(std::uint32_t flow) {
   if (flow < watch_of_.size() && watch_of_[flow] != kNone) watches_[watch_of_[flow]].partition = 0;
 }
 
 // Of a connection only the end of the message that is on its way.
-std::uint64_t PacketSimulation::FastForward::last_byte(std::uint32_t index) const {
-  const Flow& flow = sim_.flows_[index];
-  if (sim_.mail_.empty()) return flow.size;
-  const Mail& mail = sim_.mail_[index];
+std::uint64_t FastForward::last_byte(std::uint32_t index) const {
+  const Flow& flow = flows_[index];
+  if (!mail_.is_used()) return flow.size;
+  const Mail::Box& mail = mail_[index];
   return mail.arrived < mail.posted ? mail.messages[mail.arrived].end : flow.next;
 }
 
-bool PacketSimulation::FastForward::could_stand(std::uint32_t index) const {
-  const Flow& flow = sim_.flows_[index];
+bool FastForward::could_stand(std::uint32_t index) const {
+  const Flow& flow = flows_[index];
   if (flow.ways != 1 || flow.timer || flow.next != flow.highest) return false;
   const std::uint64_t end = last_byte(index);
   // Less than eight periods could not be judged before the message ends.
   return end > flow.next && (end - flow.next) / payload_ >= kLeastPeriods * kLeastPackets;
 }
 
-void PacketSimulation::FastForward::begins(std::uint32_t index) {
-  const Flow& flow = sim_.flows_[index];
+void FastForward::begins(std::uint32_t index) {
+  const Flow& flow = flows_[index];
   if (patterns_) patterns_->touch(index);
-  if (watch_of_.size() < sim_.flows_.size()) {
-    watch_of_.resize(sim_.flows_.size(), kNone);
-    holds_flow_.resize(sim_.flows_.size(), kNone);
-    moved_.resize(sim_.flows_.size());
+  if (watch_of_.size() < flows_.size()) {
+    watch_of_.resize(flows_.size(), kNone);
+    holds_flow_.resize(flows_.size(), kNone);
+    moved_.resize(flows_.size());
   }
-  if (sim_.look_at_ == INT64_MAX) sim_.look_at_ = sim_.events_.handled() + kLeastEvents;
+  if (core_.look_at == INT64_MAX) core_.look_at = core_.events.handled() + kLeastEvents;
   for_each_port(flow, [&](std::uint32_t port, std::uint32_t) {
-    if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now());
+    if (holds_[port] != kNone) resume(holds_[port], core_.events.now());
   });
   if (watch_of_[index] == kNone) {
     watch_of_[index] = static_cast<std::uint32_t>(watches_.size());
@@ -182,18 +163,18 @@ void PacketSimulation::FastForward::begins(std::uint32_t index) {
 
 // Flows that have yet to begin. Those that they will meet are played: how flows share a link that both come
 // to depends on when each packet gets there.
-void PacketSimulation::FastForward::expect_others() {
-  coming_.assign(sim_.ports_.size(), 0);
+void FastForward::expect_others() {
+  coming_.assign(links_.size(), 0);
   if (!flows_are_known()) return;
-  for (std::uint32_t index = 0; index < sim_.flows_.size(); ++index) {
-    if (sim_.flows_[index].started) continue;
-    sim_.find_ways(index);
-    for_each_port(sim_.flows_[index], [&](std::uint32_t port, std::uint32_t) { ++coming_[port]; });
+  for (std::uint32_t index = 0; index < flows_.size(); ++index) {
+    if (flows_[index].started) continue;
+    flows_.find_ways(index);
+    for_each_port(flows_[index], [&](std::uint32_t port, std::uint32_t) { ++coming_[port]; });
   }
 }
 
 // Of the sets that flows and those they share ports with were found to be in.
-std::uint32_t PacketSimulation::FastForward::set_of(std::uint32_t watch) {
+std::uint32_t FastForward::set_of(std::uint32_t watch) {
   while (watches_[watch].set != watch) {
     watches_[watch].set = watches_[watches_[watch].set].set;
     watch = watches_[watch].set;
@@ -201,9 +182,9 @@ std::uint32_t PacketSimulation::FastForward::set_of(std::uint32_t watch) {
   return watch;
 }
 
-void PacketSimulation::FastForward::find_partitions() {
+void FastForward::find_partitions() {
   std::erase_if(watches_, [&](const Watch& watch) {
-    if (!sim_.flows_[watch.flow].finished) return false;
+    if (!flows_[watch.flow].finished) return false;
     watch_of_[watch.flow] = kNone;
     return true;
   });
@@ -214,7 +195,7 @@ void PacketSimulation::FastForward::find_partitions() {
     watch_of_[watches_[i].flow] = i;
     // Those that stand still have ports of their own: any other flow there would have woken them.
     if (stands(watches_[i].flow)) continue;
-    for_each_port(sim_.flows_[watches_[i].flow], [&](std::uint32_t port, std::uint32_t) {
+    for_each_port(flows_[watches_[i].flow], [&](std::uint32_t port, std::uint32_t) {
       if (user_[port] == kNone) {
         user_[port] = i;
       } else {
@@ -225,30 +206,31 @@ void PacketSimulation::FastForward::find_partitions() {
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     const std::uint32_t index = watches_[i].flow;
     if (stands(index)) continue;
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     Partition& partition = partitions_[set_of(i)];
     // A sum of mixed numbers: it is the same whatever the order of flows, and changes with any flow, any life
     // of one and any pause.
     partition.identity += mixed(mixed(index + std::uint64_t{1}) + flow.life);
     bool plain = could_stand(index);
     for_each_port(flow, [&](std::uint32_t number, std::uint32_t) {
-      const Port& port = sim_.ports_[number];
-      partition.identity += mixed(static_cast<std::uint64_t>(sim_.pauses_[number].sum_ns) << 24 ^ number);
+      const Port& port = links_[number];
+      partition.identity += mixed(static_cast<std::uint64_t>(links_.pauses(number).sum_ns) << 24 ^ number);
       plain = plain && port.paused == 0 && (coming_.empty() || coming_[number] == 0) &&
               // The far end draws losses for what comes to it; a link that loses packets never is in a steady
               // state.
-              sim_.ports_[number ^ 1].loss_stream == kNone;
+              links_[number ^ 1].loss_stream == kNone;
       // What comes in over its link is far from making a switch pause it.
-      if (!plain || !sim_.ports_[number ^ 1].at_switch || sim_.discipline_ != SwitchDiscipline::pause) return;
-      plain = !sim_.is_crowded(sim_.ports_[number ^ 1], sim_.shares_[number ^ 1][flow.priority]);
+      if (!plain || !links_[number ^ 1].at_switch || core_.traits.discipline != SwitchDiscipline::pause)
+        return;
+      plain = !switches_.is_crowded(links_[number ^ 1], switches_.shares(number ^ 1)[flow.priority]);
     });
     partition.plain = partition.plain && plain;
   }
 }
 
 // What it did since the last look.
-void PacketSimulation::FastForward::see(Watch& watch, std::uint64_t partition) {
-  const Flow& flow = sim_.flows_[watch.flow];
+void FastForward::see(Watch& watch, std::uint64_t partition) {
+  const Flow& flow = flows_[watch.flow];
   const auto begin_period = [&] {
     watch.next = flow.next;
     watch.next_ns = flow.next_send_ns;
@@ -265,10 +247,10 @@ void PacketSimulation::FastForward::see(Watch& watch, std::uint64_t partition) {
   // Periods hold all that is under way, and a DCQCN flow's whole timer: within less, rates go to and fro.
   if (period.ns <= 0 ||
       period.packets < std::max(kLeastPackets, under_way / static_cast<std::int64_t>(payload_)) ||
-      period.ns < sim_.transport_->longest_period_ns(watch.flow))
+      period.ns < hosts_.transport().longest_period_ns(watch.flow))
     return;
   begin_period();
-  for_each_port(flow, [&](std::uint32_t port, std::uint32_t) { period.queued += sim_.ports_[port].queued; });
+  for_each_port(flow, [&](std::uint32_t port, std::uint32_t) { period.queued += links_[port].queued; });
   watch.periods.push_back(period);
   // Two become one when there are too many: periods grow with time, so that the newer half always is about
   // half of it.
@@ -283,7 +265,7 @@ void PacketSimulation::FastForward::see(Watch& watch, std::uint64_t partition) {
 }
 
 // How its flow goes on, as far as its periods tell.
-PacketSimulation::FastForward::Pace PacketSimulation::FastForward::pace_of(const Watch& watch) const {
+FastForward::Pace FastForward::pace_of(const Watch& watch) const {
   Pace pace;
   const std::size_t count = watch.periods.size();
   if (count < kLeastPeriods) return pace;
@@ -325,27 +307,27 @@ PacketSimulation::FastForward::Pace PacketSimulation::FastForward::pace_of(const
   return pace;
 }
 
-double PacketSimulation::FastForward::Pace::doubtful_ns(double ns) const {
+double FastForward::Pace::doubtful_ns(double ns) const {
   return ns * doubt + ns * ns * drift_per_ns;
 }
 
 // How long its flow may go on so, unseen.
-std::int64_t PacketSimulation::FastForward::allowed_ns(const Watch& watch, const Pace& pace) const {
-  const Flow& flow = sim_.flows_[watch.flow];
+std::int64_t FastForward::allowed_ns(const Watch& watch, const Pace& pace) const {
+  const Flow& flow = flows_[watch.flow];
   // The last packets are always played, with all that the end of a flow brings about.
   const auto left = static_cast<double>((last_byte(watch.flow) - flow.next) / payload_ - 2);
   double ns = std::min((pace.same ? kLongStretch : kShortStretch) * pace.seen_ns, left / pace.packets_per_ns);
-  const auto age = static_cast<double>(sim_.events_.now() - flow.start_ns);
+  const auto age = static_cast<double>(core_.events.now() - flow.start_ns);
   // Halved until the sum of doubts fits into the flow's budget: the bound of docs/models/fast_forward.md.
   while (ns > 1 && watch.doubtful_ns + pace.doubtful_ns(ns) > kBudget * (age + ns)) ns /= 2;
   return static_cast<std::int64_t>(ns);
 }
 
 // Whether the flow is where congestion control wants it to be, and for how long its partition may go on so.
-void PacketSimulation::FastForward::settle(const Watch& watch, const Pace& pace, Partition& partition) const {
+void FastForward::settle(const Watch& watch, const Pace& pace, Partition& partition) const {
   const Use* full = nullptr;
   bool overloaded = false, alone = true;
-  for_each_port(sim_.flows_[watch.flow], [&](std::uint32_t port, std::uint32_t size) {
+  for_each_port(flows_[watch.flow], [&](std::uint32_t port, std::uint32_t size) {
     const Use& use = uses_[port];
     overloaded = overloaded || use.load > 1 + kOverload;
     alone = alone && (size != data_size_ || use.flows == 1);
@@ -360,9 +342,9 @@ void PacketSimulation::FastForward::settle(const Watch& watch, const Pace& pace,
     return;
   }
   // Jobs stand still in whole periods of all ports together, or not at all.
-  if (!sim_.mail_.empty()) {
+  if (mail_.is_used()) {
     constexpr std::int64_t kLongest = 10'000'000;
-    std::int64_t period_ns = period_of(sim_.flows_[watch.flow]);
+    std::int64_t period_ns = period_of(flows_[watch.flow]);
     if (period_ns <= kLongest) period_ns = std::lcm(partition.period_ns, period_ns);
     if (period_ns > kLongest) {
       partition.settled = false;
@@ -371,11 +353,11 @@ void PacketSimulation::FastForward::settle(const Watch& watch, const Pace& pace,
     partition.period_ns = period_ns;
   }
   partition.most_ns =
-      std::min({partition.most_ns, allowed_ns(watch, pace), sim_.settings_.stop_ns - sim_.events_.now()});
+      std::min({partition.most_ns, allowed_ns(watch, pace), core_.settings.stop_ns - core_.events.now()});
   if (static_cast<double>(partition.most_ns) < pace.seen_ns / 4) partition.settled = false;
 }
 
-std::int64_t PacketSimulation::FastForward::look() {
+std::int64_t FastForward::look() {
   find_partitions();
   std::int64_t links = 0;
   paces_.resize(watches_.size());
@@ -383,8 +365,8 @@ std::int64_t PacketSimulation::FastForward::look() {
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     Watch& watch = watches_[i];
     if (stands(watch.flow)) continue;
-    const Flow& flow = sim_.flows_[watch.flow];
-    links += sim_.ways_.links(flow.way_there) + sim_.ways_.links(flow.way_back) + 2;
+    const Flow& flow = flows_[watch.flow];
+    links += ways_.store().links(flow.way_there) + ways_.store().links(flow.way_back) + 2;
     Partition& partition = partitions_[set_of(i)];
     if (!partition.plain) {
       watch.partition = 0;
@@ -398,8 +380,8 @@ std::int64_t PacketSimulation::FastForward::look() {
     }
     for_each_port(flow, [&](std::uint32_t port, std::uint32_t size) {
       Use& use = uses_[port];
-      use.load += pace.packets_per_ns * 1e-3 * static_cast<double>(sim_.ports_[port].transmission_ps[size]);
-      use.turn_ps += sim_.ports_[port].transmission_ps[size];
+      use.load += pace.packets_per_ns * 1e-3 * static_cast<double>(links_[port].transmission_ps[size]);
+      use.turn_ps += links_[port].transmission_ps[size];
       partition.hops_per_ns += pace.packets_per_ns;
       if (size != data_size_) return;
       use.most = std::max(use.most, pace.packets_per_ns);
@@ -418,9 +400,9 @@ std::int64_t PacketSimulation::FastForward::look() {
       saved += 2 * partition.hops_per_ns * static_cast<double>(partition.most_ns);
   }
   // Standing still costs a walk through all events.
-  if (saved > 4 * static_cast<double>(sim_.pending_) + kLeastEvents) {
+  if (saved > 4 * static_cast<double>(core_.events.pending()) + kLeastEvents) {
     // What a job goes on to do may hang on a single packet: nothing but whole periods will do.
-    if (!sim_.mail_.empty()) {
+    if (mail_.is_used()) {
       for (std::uint32_t i = 0; patterns_ && i < watches_.size(); ++i) {
         const Partition& partition = partitions_[set_of(i)];
         if (!stands(watches_[i].flow) && partition.plain && partition.settled)
@@ -429,34 +411,33 @@ std::int64_t PacketSimulation::FastForward::look() {
     } else if (coming_.empty()) {
       // Flows to come are looked for only now: it takes finding the ways of all of them.
       expect_others();
-      return sim_.events_.handled();
+      return core_.events.handled();
     } else {
       stand_still();
     }
   }
-  return sim_.events_.handled() + std::max(kLeastEvents, 2 * kLeastPackets * links);
+  return core_.events.handled() + std::max(kLeastEvents, 2 * kLeastPackets * links);
 }
 
 // Ports send packets to the picosecond: after so long each has sent as many as make whole nanoseconds.
-std::int64_t PacketSimulation::FastForward::period_of(const Flow& flow) const {
+std::int64_t FastForward::period_of(const Flow& flow) const {
   std::int64_t packets = 1, full_ps = 0;
   for_each_port(flow, [&](std::uint32_t port, std::uint32_t size) {
-    const std::int64_t ps = sim_.ports_[port].transmission_ps[size];
+    const std::int64_t ps = links_[port].transmission_ps[size];
     packets = std::lcm(packets, 1000 / std::gcd(ps, std::int64_t{1000}));
     if (uses_[port].load >= kFull) full_ps = std::max(full_ps, uses_[port].turn_ps);
   });
   return std::max<std::int64_t>(1, packets * full_ps / 1000);
 }
 
-void PacketSimulation::FastForward::stand_in_periods(std::uint32_t set, std::int64_t period_ns,
-                                                     const std::vector<std::uint64_t>& moved) {
-  const ConnectionSets::Set& members = sim_.sets_[set];
-  const std::int64_t now = sim_.events_.now();
-  std::int64_t periods = (sim_.settings_.stop_ns - now) / period_ns, packets = 0;
+void FastForward::stand_in_periods(std::uint32_t set, std::int64_t period_ns,
+                                   const std::vector<std::uint64_t>& moved) {
+  const ConnectionSets::Set& members = connections_.sets()[set];
+  const std::int64_t now = core_.events.now();
+  std::int64_t periods = (core_.settings.stop_ns - now) / period_ns, packets = 0;
   for (std::size_t i = 0; i < moved.size(); ++i) {
     if (moved[i] == 0) continue;
-    const std::uint64_t next = sim_.flows_[members.connections[i]].next,
-                        end = last_byte(members.connections[i]);
+    const std::uint64_t next = flows_[members.connections[i]].next, end = last_byte(members.connections[i]);
     const std::uint64_t left = end > next ? (end - next) / payload_ : 0;
     // The last two packets are played: what ends has no influence before.
     periods = std::min(periods, left > 2 ? static_cast<std::int64_t>((left - 2) / (moved[i] / payload_)) : 0);
@@ -476,18 +457,15 @@ void PacketSimulation::FastForward::stand_in_periods(std::uint32_t set, std::int
     stretch.parts.push_back({members.connections[i], {}, static_cast<std::int64_t>(moved[i] / payload_)});
     holds_flow_[members.connections[i]] = number;
   }
-  ++sim_.pending_;
-  sim_.schedule(now + periods * period_ns, kGoOn, number, ++stretch.stamp);
+  core_.events.await();
+  core_.events.schedule(now + periods * period_ns, kGoOn, number, ++stretch.stamp);
   // By sets, not by ports: events that are about a connection's timers belong to it, too.
-  sim_.events_.take_out([&](const WheelEvent& event) { return sim_.set_of(event) == set; },
-                        [&](std::int64_t time, const WheelEvent& event) {
-                          if (event.kind < kGoOn) --sim_.pending_;
-                          stretch.events.push_back({time, event});
-                        });
+  core_.events.take_out([&](const WheelEvent& event) { return connections_.set_of(event) == set; },
+                        [&](const HeldEvent& held) { stretch.events.push_back(held); });
 }
 
-void PacketSimulation::FastForward::stand_still() {
-  const std::int64_t now = sim_.events_.now();
+void FastForward::stand_still() {
+  const std::int64_t now = core_.events.now();
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     const std::uint32_t index = watches_[i].flow;
     if (stands(index)) continue;
@@ -501,13 +479,13 @@ void PacketSimulation::FastForward::stand_still() {
       stretch.parts.clear();
       stretch.ports.clear();
       stretch.events.clear();
-      ++sim_.pending_;
-      sim_.schedule(now + partition.most_ns, kGoOn, partition.stretch, ++stretch.stamp);
+      core_.events.await();
+      core_.events.schedule(now + partition.most_ns, kGoOn, partition.stretch, ++stretch.stamp);
     }
     Stretch& stretch = stretches_[partition.stretch];
     stretch.parts.push_back({index, paces_[i]});
     holds_flow_[index] = partition.stretch;
-    for_each_port(sim_.flows_[index], [&](std::uint32_t port, std::uint32_t) {
+    for_each_port(flows_[index], [&](std::uint32_t port, std::uint32_t) {
       if (holds_[port] != kNone) return;
       holds_[port] = partition.stretch;
       stretch.ports.push_back(port);
@@ -520,48 +498,46 @@ void PacketSimulation::FastForward::stand_still() {
         return holds_[event.subject];
       case kArrived:
         // An arrival belongs to the port that sent the packet: the one at the near end of its link.
-        return holds_[sim_.packets_[event.subject].port ^ 1];
+        return holds_[core_.packets[event.subject].port ^ 1];
       default:
         return (event.kind == kTimer || event.kind >= kIdleTimers) && event.subject < holds_flow_.size()
                    ? holds_flow_[event.subject]
                    : kNone;
     }
   };
-  sim_.events_.take_out([&](const WheelEvent& event) { return stretch_of(event) != kNone; },
-                        [&](std::int64_t time, const WheelEvent& event) {
-                          if (event.kind < kGoOn) --sim_.pending_;
-                          stretches_[stretch_of(event)].events.push_back({time, event});
-                        });
+  core_.events.take_out(
+      [&](const WheelEvent& event) { return stretch_of(event) != kNone; },
+      [&](const HeldEvent& held) { stretches_[stretch_of(held.event)].events.push_back(held); });
 }
 
-void PacketSimulation::FastForward::go_on(std::uint32_t stretch, std::uint32_t stamp) {
+void FastForward::go_on(std::uint32_t stretch, std::uint32_t stamp) {
   if (stretches_[stretch].stamp == stamp) {
-    resume(stretch, sim_.events_.now() - 1);
+    resume(stretch, core_.events.now() - 1);
   } else {
-    sim_.events_.forget();
+    core_.events.forget();
   }
 }
 
-void PacketSimulation::FastForward::resume(std::uint32_t number, std::int64_t until) {
+void FastForward::resume(std::uint32_t number, std::int64_t until) {
   Stretch& stretch = stretches_[number];
   ++stretch.stamp;
-  --sim_.pending_;
-  const std::int64_t now = sim_.events_.now(), since = now - stretch.begin_ns,
+  core_.events.came();
+  const std::int64_t now = core_.events.now(), since = now - stretch.begin_ns,
                      periods = stretch.period_ns > 0 ? since / stretch.period_ns : 0,
                      ns = stretch.period_ns > 0 ? periods * stretch.period_ns : since;
   // Switches tell HPCC bytes in units of 128 times the telemetry's: what they told before, and after.
-  const std::int64_t unit = 128 * sim_.settings_.telemetry_unit;
+  const std::int64_t unit = 128 * core_.settings.telemetry_unit;
   for (const std::uint32_t port : stretch.ports) {
     holds_[port] = kNone;
-    told_[port] = static_cast<std::uint32_t>(sim_.ports_[port].carried_bytes / unit);
-    if (!sim_.ports_[port].at_switch) {
-      Nic& nic = sim_.nics_[sim_.ports_[port].nic];
+    told_[port] = static_cast<std::uint32_t>(links_[port].carried_bytes / unit);
+    if (!links_[port].at_switch) {
+      Nic& nic = hosts_.nic(port);
       if (nic.wake_ns >= 0) nic.wake_ns += ns;
     }
   }
-  PacketOutcome& outcome = sim_.outcome_;
+  PacketOutcome& outcome = core_.outcome;
   for (const Stretch::Part& part : stretch.parts) {
-    Flow& flow = sim_.flows_[part.flow];
+    Flow& flow = flows_[part.flow];
     holds_flow_[part.flow] = kNone;
     // One packet less than is left, so that rounding up cannot end the flow unseen.
     const auto most = static_cast<std::int64_t>((last_byte(part.flow) - flow.next) / payload_) - 1;
@@ -572,17 +548,16 @@ void PacketSimulation::FastForward::resume(std::uint32_t number, std::int64_t un
                                        most);
     moved_[part.flow] = static_cast<std::uint64_t>(packets) * payload_;
     for_each_port(flow, [&](std::uint32_t index, std::uint32_t size) {
-      Port& port = sim_.ports_[index];
+      Port& port = links_[index];
       port.carried_bytes += packets * size;
       port.busy_ps += packets * port.transmission_ps[size];
-      if (sim_.sampler_) {
+      if (links_.is_sampled()) {
         // After the packet that was being sent when it began, for which the link has been noted as busy.
-        const auto sending = std::ranges::find_if(stretch.events, [&](const Held& held) {
+        const auto sending = std::ranges::find_if(stretch.events, [&](const HeldEvent& held) {
           return held.event.kind == kSent && held.event.subject == index;
         });
         const std::int64_t rest = sending == stretch.events.end() ? 0 : sending->time - stretch.begin_ns;
-        sim_.sampler_->carries(index, static_cast<double>(stretch.begin_ns + rest),
-                               static_cast<double>(now + rest), static_cast<double>(packets * size));
+        links_.note_carried(index, stretch.begin_ns + rest, now + rest, packets * size);
       }
       port.frames += packets;
       done_.frames += packets;
@@ -598,52 +573,51 @@ void PacketSimulation::FastForward::resume(std::uint32_t number, std::int64_t un
     watch.periods.clear();
   }
   for (const std::uint32_t port : stretch.ports)
-    told_[port] = static_cast<std::uint32_t>(sim_.ports_[port].carried_bytes / unit) - told_[port];
+    told_[port] = static_cast<std::uint32_t>(links_[port].carried_bytes / unit) - told_[port];
   shift_packets(stretch, ns);
   for (const Stretch::Part& part : stretch.parts) {
-    Flow& flow = sim_.flows_[part.flow];
+    Flow& flow = flows_[part.flow];
     const std::uint64_t bytes = std::exchange(moved_[part.flow], 0);
     for (std::uint64_t* place : {&flow.next, &flow.acknowledged, &flow.expected, &flow.highest})
       *place += bytes;
     flow.next_send_ns += ns;
-    sim_.transport_->shift(part.flow, {bytes, ns, told_});
-    sim_.refresh(part.flow);
+    hosts_.transport().shift(part.flow, {bytes, ns, told_});
+    hosts_.refresh(part.flow);
     Watch& watch = watches_[watch_of_[part.flow]];
     watch.next = flow.next;
     watch.next_ns = flow.next_send_ns;
   }
   ++done_.stretches;
-  for (Held& held : stretch.events) held.time += ns;
+  for (HeldEvent& held : stretch.events) held.time += ns;
   if (stretch.period_ns > 0) {
     patterns_->catch_up(stretch.begin_ns + ns, stretch.events, until);
   } else {
-    for (const Held& held : stretch.events)
-      sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
+    for (const HeldEvent& held : stretch.events) core_.events.schedule(held);
   }
   stretches_.release(number);
 }
 
 // Those in queues, and those on links, which are events.
-void PacketSimulation::FastForward::shift_packets(const Stretch& stretch, std::int64_t ns) {
+void FastForward::shift_packets(const Stretch& stretch, std::int64_t ns) {
   const auto shift = [&](std::uint32_t number) {
-    Packet& packet = sim_.packets_[number];
+    Packet& packet = core_.packets[number];
     if (packet.kind >= PacketKind::pause) return;
     packet.sequence += moved_[packet.flow];
     packet.repeat += moved_[packet.flow];
     packet.sent_ns += ns;
-    if (sim_.has_telemetry_) Shift{moved_[packet.flow], ns, told_}.move(sim_.telemetry_[number]);
+    if (core_.traits.telemetry) Shift{moved_[packet.flow], ns, told_}.move(core_.packets.telemetry(number));
   };
   const auto shift_queue = [&](const Queue& queue) {
-    for (std::uint32_t packet = queue.head; packet != kNone; packet = sim_.packets_[packet].next)
+    for (std::uint32_t packet = queue.head; packet != kNone; packet = core_.packets[packet].next)
       shift(packet);
   };
-  for (const Held& held : stretch.events) {
+  for (const HeldEvent& held : stretch.events) {
     if (held.event.kind == kArrived) shift(held.event.subject);
   }
   for (const std::uint32_t port : stretch.ports) {
-    shift_queue(sim_.ports_[port].acknowledgements);
-    for (const Shares& share : sim_.shares_[port]) shift_queue(share.queue);
+    shift_queue(links_[port].acknowledgements);
+    for (const Shares& share : switches_.shares(port)) shift_queue(share.queue);
   }
 }
 
-}  // namespace armilla
+}  // namespace armilla::packets

@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "base/slots.h"
-#include "network/packet/simulation.h"
+#include "network/packet/parts.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-class PacketSimulation::FastForward {
+class FastForward {
  public:
-  explicit FastForward(PacketSimulation& simulation);
+  FastForward(Parts& parts, EventHandler& player);
   ~FastForward();
 
   // The flow, or a message of the connection, is about to begin.
@@ -86,10 +86,6 @@ class PacketSimulation::FastForward {
     std::int64_t turn_ps = 0;  // in which it sends a packet of each, and an acknowledgement of each other
   };
 
-  struct Held {
-    std::int64_t time = 0;
-    WheelEvent event;
-  };
   // Of a partition that stands still.
   struct Stretch {
     struct Part {
@@ -102,7 +98,7 @@ class PacketSimulation::FastForward {
     std::uint32_t stamp = 0;
     std::vector<Part> parts;
     std::vector<std::uint32_t> ports;
-    std::vector<Held> events;
+    std::vector<HeldEvent> events;
   };
 
   // Of a set, at a look.
@@ -118,14 +114,14 @@ class PacketSimulation::FastForward {
 
   template <class Visit>  // visit(port, size of what leaves by it)
   void for_each_port(const Flow& flow, const Visit& visit) const {
-    sim_.for_each_port(
+    ways_.for_each_port(
         flow, [&](std::uint32_t port, bool back) { visit(port, back ? control_size_ : data_size_); });
   }
   std::uint64_t last_byte(std::uint32_t flow) const;
   bool could_stand(std::uint32_t flow) const;
   bool stands(std::uint32_t flow) const;
   void look_anew(std::uint32_t flow);
-  bool flows_are_known() const { return sim_.mail_.empty() && !sim_.job_.flows_come; }  // beforehand
+  bool flows_are_known() const { return !mail_.is_used() && !core_.job.flows_come; }  // beforehand
   void expect_others();
   std::uint32_t set_of(std::uint32_t watch);
   void find_partitions();
@@ -141,7 +137,16 @@ class PacketSimulation::FastForward {
   void resume(std::uint32_t stretch, std::int64_t until);
   void shift_packets(const Stretch& stretch, std::int64_t ns);
 
-  PacketSimulation& sim_;
+  Parts& parts_;
+  EventHandler& player_;
+  Core& core_;
+  Links& links_;
+  WayFinder& ways_;
+  Flows& flows_;
+  Mail& mail_;
+  Switches& switches_;
+  Hosts& hosts_;
+  Connections& connections_;
   const std::uint64_t payload_;
   const std::uint32_t data_size_, control_size_;
   std::vector<Watch> watches_;
@@ -163,4 +168,4 @@ class PacketSimulation::FastForward {
   PacketForward done_;
 };
 
-}  // namespace armilla
+}  // namespace armilla::packets

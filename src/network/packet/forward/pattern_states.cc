@@ -1,37 +1,47 @@
-// The states of contention patterns: in words, and taken over from them.
+#include "network/packet/forward/pattern_states.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
-#include "network/packet/forward/patterns.h"
-#include "network/packet/transport.h"
+#include "network/packet/transport/transport.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-std::size_t PacketSimulation::FastForward::Patterns::Hash::operator()(const State& words) const {
+std::size_t StateHash::operator()(const State& words) const {
   std::uint64_t hash = words.size();
   for (const std::uint64_t word : words) hash = (hash ^ hash >> 29 ^ word) * 0x9e3779b97f4a7c15U;
   return hash ^ hash >> 32;
 }
 
-// Numbers its flows and ports in an order that does not depend on which of several alike it is, as far as
-// jobs make connections in the same order everywhere.
-void PacketSimulation::FastForward::Patterns::sort(Set& set) {
-  set.sorted = true;
-  std::ranges::sort(flows_of(set));
-  for (const std::uint32_t port : ports_of(set)) port_label_[port] = kNone;
-  ports_of(set).clear();
+PatternStates::PatternStates(Parts& parts)
+    : core_(parts.core),
+      links_(parts.links),
+      ways_(parts.ways),
+      flows_(parts.flows),
+      mail_(parts.mail),
+      switches_(parts.switches),
+      hosts_(parts.hosts),
+      sets_(parts.connections.sets()),
+      port_label_(links_.size(), kNone) {}
+
+std::uint64_t PatternStates::sort(ConnectionSets::Set& set) {
+  std::ranges::sort(set.connections);
+  for (const std::uint32_t port : set.ports) port_label_[port] = kNone;
+  set.ports.clear();
+  flow_label_.resize(flows_.size(), kNone);
   State state;
   const auto add = [&](auto value) { state.push_back(static_cast<std::uint64_t>(value)); };
-  for (std::size_t i = 0; i < flows_of(set).size(); ++i) {
-    const Flow& flow = sim_.flows_[flows_of(set)[i]];
-    flow_label_[flows_of(set)[i]] = static_cast<std::uint32_t>(i);
-    add(sim_.ways_.links(flow.way_there));
-    add(sim_.ways_.links(flow.way_back));
-    forward_.for_each_port(flow, [&](std::uint32_t port, std::uint32_t) {
+  for (std::size_t i = 0; i < set.connections.size(); ++i) {
+    const Flow& flow = flows_[set.connections[i]];
+    flow_label_[set.connections[i]] = static_cast<std::uint32_t>(i);
+    add(ways_.store().links(flow.way_there));
+    add(ways_.store().links(flow.way_back));
+    ways_.for_each_port(flow, [&](std::uint32_t port, bool) {
       if (port_label_[port] == kNone) {
-        port_label_[port] = static_cast<std::uint32_t>(ports_of(set).size());
-        ports_of(set).push_back(port);
+        port_label_[port] = static_cast<std::uint32_t>(set.ports.size());
+        set.ports.push_back(port);
       }
       add(port_label_[port]);
     });
@@ -40,25 +50,24 @@ void PacketSimulation::FastForward::Patterns::sort(Set& set) {
     add(flow.round_trip_ns);
     add(flow.hops);
   }
-  for (const std::uint32_t index : ports_of(set)) {
-    const Port& port = sim_.ports_[index];
+  for (const std::uint32_t index : set.ports) {
+    const Port& port = links_[index];
     add(port.rate);
     add(port.delay_ns);
     add(port.at_switch);
     add(port.ecn.minimum);
     add(port.ecn.maximum);
     state.push_back(std::bit_cast<std::uint64_t>(port.ecn.probability));
-    const Port& peer = sim_.ports_[index ^ 1];
-    add(sim_.sets_.of_port(index ^ 1) == sim_.sets_.of_port(index) ? port_label_[index ^ 1] : kNone);
+    const Port& peer = links_[index ^ 1];
+    add(sets_.of_port(index ^ 1) == sets_.of_port(index) ? port_label_[index ^ 1] : kNone);
     add(peer.at_switch);
-    if (peer.at_switch) add(sim_.switches_[peer.node].calm);
+    if (peer.at_switch) add(switches_[peer.node].calm);
   }
-  set.structure = structures_.try_emplace(std::move(state), structures_.size()).first->second;
+  return structures_.try_emplace(std::move(state), structures_.size()).first->second;
 }
 
-void PacketSimulation::FastForward::Patterns::code_label(const std::vector<std::uint32_t>& of,
-                                                         const std::vector<std::uint32_t>& labels,
-                                                         std::uint32_t& number, Words& words) const {
+void PatternStates::code_label(const std::vector<std::uint32_t>& of, const std::vector<std::uint32_t>& labels,
+                               std::uint32_t& number, Words& words) const {
   std::uint32_t label = words.reads() ? 0 : labels[number];
   words.bits(label, 32);
   if (words.reads()) number = of[label];
@@ -66,9 +75,9 @@ void PacketSimulation::FastForward::Patterns::code_label(const std::vector<std::
 
 // What is yet to arrive: that is not taken over, but what arrives, and how large its last packet is,
 // depends on it.
-void PacketSimulation::FastForward::Patterns::code_messages(const Set& set, State& state) const {
-  for (std::size_t i = 0; i < flows_of(set).size(); ++i) {
-    const Mail& mail = sim_.mail_[flows_of(set)[i]];
+void PatternStates::code_messages(const SetMembers& set, State& state) const {
+  for (std::size_t i = 0; i < set.connections.size(); ++i) {
+    const Mail::Box& mail = mail_[set.connections[i]];
     state.push_back(mail.posted - mail.arrived);
     for (std::size_t message = mail.arrived; message < mail.posted; ++message) {
       state.push_back(mail.messages[message].end - set.bases[i]);
@@ -77,15 +86,16 @@ void PacketSimulation::FastForward::Patterns::code_messages(const Set& set, Stat
   }
 }
 
-void PacketSimulation::FastForward::Patterns::code(Set& set, std::vector<Held>& events, Words& words) {
-  for (std::size_t i = 0; i < flows_of(set).size(); ++i) code_flow(set, i, words);
-  for (const std::uint32_t port : ports_of(set)) code_port(set, port, words);
+void PatternStates::code(const SetMembers& set, std::vector<HeldEvent>& events, bool ends_matter,
+                         Words& words) {
+  for (std::size_t i = 0; i < set.connections.size(); ++i) code_flow(set, i, ends_matter, words);
+  for (const std::uint32_t port : set.ports) code_port(set, port, words);
   code_events(set, events, words);
 }
 
-void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t place, Words& words) {
-  const std::uint32_t index = flows_of(set)[place];
-  Flow& flow = sim_.flows_[index];
+void PatternStates::code_flow(const SetMembers& set, std::size_t place, bool ends_matter, Words& words) {
+  const std::uint32_t index = set.connections[place];
+  Flow& flow = flows_[index];
   if (words.reads()) flow.turn = kNone;  // NICs tell
   words.count_from(set.bases[place]);
   bool idle = flow.finished && flow.next == flow.acknowledged && flow.expected == flow.acknowledged &&
@@ -95,7 +105,7 @@ void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t pl
   words.sequence(flow.acknowledged);
   // What was due is due, no matter for how long.
   if (!words.reads()) {
-    std::int64_t next_send_ns = std::max(flow.next_send_ns, sim_.events_.now() - 1);
+    std::int64_t next_send_ns = std::max(flow.next_send_ns, core_.events.now() - 1);
     words.time(next_send_ns);
   } else {
     words.time(flow.next_send_ns);
@@ -105,17 +115,17 @@ void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t pl
     return;
   }
   for (std::uint64_t* sequence : {&flow.next, &flow.expected, &flow.highest}) words.sequence(*sequence);
-  if (ends_matter_) words.sequence(flow.size);
+  if (ends_matter) words.sequence(flow.size);
   words.value(flow.rate);
   words.value(flow.last_size);
-  sim_.transport_->code(index, words);
+  hosts_.transport().code(index, words);
 }
 
-void PacketSimulation::FastForward::Patterns::code_port(Set& set, std::uint32_t index, Words& words) {
-  Port& port = sim_.ports_[index];
-  std::array<Shares, kPriorities>& here = sim_.shares_[index];
-  std::array<Shares, kPriorities>& there = sim_.shares_[index ^ 1];  // what came in over its link
-  const bool into_switch = sim_.ports_[index ^ 1].at_switch;
+void PatternStates::code_port(const SetMembers& set, std::uint32_t index, Words& words) {
+  Port& port = links_[index];
+  std::array<Shares, kPriorities>& here = switches_.shares(index);
+  std::array<Shares, kPriorities>& there = switches_.shares(index ^ 1);  // what came in over its link
+  const bool into_switch = links_[index ^ 1].at_switch;
   std::array<bool, kPriorities> leaves = {}, arrived = {};
   for (std::size_t queue = 0; queue < kPriorities; ++queue) {
     leaves[queue] = port.at_switch && (here[queue].leaving != 0 || here[queue].queue.head != kNone);
@@ -147,7 +157,7 @@ void PacketSimulation::FastForward::Patterns::code_port(Set& set, std::uint32_t 
     }
   } else {
     code_queue(set, port.acknowledgements, words);
-    Nic& nic = sim_.nics_[port.nic];
+    Nic& nic = hosts_.nic(index);
     bool wakes = nic.wake_ns >= 0;
     words.bits(nic.last, 32);
     words.bits(wakes, 1);
@@ -162,24 +172,24 @@ void PacketSimulation::FastForward::Patterns::code_port(Set& set, std::uint32_t 
     nic.turns.resize(turns);
     for (std::uint32_t i = 0; i < turns; ++i) {
       Turn& turn = nic.turns[i];
-      code_label(flows_of(set), flow_label_, turn.flow, words);
+      code_label(set.connections, flow_label_, turn.flow, words);
       words.end_bits();
       if (!words.reads()) continue;
-      Flow& flow = sim_.flows_[turn.flow];
+      Flow& flow = flows_[turn.flow];
       flow.turn = i;
       turn.priority = flow.priority;
     }
   }
 }
 
-void PacketSimulation::FastForward::Patterns::code_queue(Set& set, Queue& queue, Words& words) {
+void PatternStates::code_queue(const SetMembers& set, Queue& queue, Words& words) {
   std::size_t count = 0;
   if (!words.reads()) {
-    for (std::uint32_t packet = queue.head; packet != kNone; packet = sim_.packets_[packet].next) ++count;
+    for (std::uint32_t packet = queue.head; packet != kNone; packet = core_.packets[packet].next) ++count;
   }
   words.value(count);
   if (!words.reads()) {
-    for (std::uint32_t packet = queue.head; packet != kNone; packet = sim_.packets_[packet].next)
+    for (std::uint32_t packet = queue.head; packet != kNone; packet = core_.packets[packet].next)
       code_packet(set, packet, words);
     return;
   }
@@ -187,19 +197,19 @@ void PacketSimulation::FastForward::Patterns::code_queue(Set& set, Queue& queue,
   for (; count > 0; --count) {
     std::uint32_t packet = kNone;
     code_packet(set, packet, words);
-    sim_.append(queue, packet);
+    core_.packets.append(queue, packet);
   }
 }
 
-void PacketSimulation::FastForward::Patterns::code_packet(Set& set, std::uint32_t& number, Words& words) {
-  if (words.reads()) number = sim_.new_packet();
-  Packet& packet = sim_.packets_[number];
-  code_label(flows_of(set), flow_label_, packet.flow, words);
+void PatternStates::code_packet(const SetMembers& set, std::uint32_t& number, Words& words) {
+  if (words.reads()) number = core_.packets.make();
+  Packet& packet = core_.packets[number];
+  code_label(set.connections, flow_label_, packet.flow, words);
   words.end_bits();
   words.count_from(set.bases[flow_label_[packet.flow]]);
   words.sequence(packet.sequence);
   words.time(packet.sent_ns);
-  std::uint32_t links = words.reads() ? 0 : sim_.ways_.links(packet.step);
+  std::uint32_t links = words.reads() ? 0 : ways_.store().links(packet.step);
   words.bits(packet.size, 24);
   words.bits(packet.payload, 16);
   words.bits(links, 16);
@@ -208,20 +218,20 @@ void PacketSimulation::FastForward::Patterns::code_packet(Set& set, std::uint32_
   words.end_bits();
   for (bool* flag : {&packet.marked, &packet.echo, &packet.asks}) words.bits(*flag, 1);
   std::uint32_t sender = packet.port ^ 1;
-  code_label(ports_of(set), port_label_, sender, words);
+  code_label(set.ports, port_label_, sender, words);
   words.end_bits();
   packet.port = sender ^ 1;
   if (!words.reads()) return;
-  const Flow& flow = sim_.flows_[packet.flow];
+  const Flow& flow = flows_[packet.flow];
   packet.step = packet.kind == PacketKind::data ? flow.way_there : flow.way_back;
-  while (sim_.ways_.links(packet.step) != links) packet.step = sim_.ways_[packet.step].rest;
+  while (ways_.store().links(packet.step) != links) packet.step = ways_.store()[packet.step].rest;
 }
 
-void PacketSimulation::FastForward::Patterns::code_events(Set& set, std::vector<Held>& events, Words& words) {
+void PatternStates::code_events(const SetMembers& set, std::vector<HeldEvent>& events, Words& words) {
   std::size_t count = events.size();
   words.value(count);
   events.resize(count);
-  for (Held& held : events) {
+  for (HeldEvent& held : events) {
     words.time(held.time);
     std::uint32_t& subject = held.event.subject;
     words.bits(held.event.kind, 8);
@@ -232,16 +242,16 @@ void PacketSimulation::FastForward::Patterns::code_events(Set& set, std::vector<
         continue;
       case kSent:
       case kWake:
-        code_label(ports_of(set), port_label_, subject, words);
+        code_label(set.ports, port_label_, subject, words);
         break;
       default:
-        code_label(flows_of(set), flow_label_, subject, words);
+        code_label(set.connections, flow_label_, subject, words);
     }
     words.end_bits();
     if (!words.reads() || held.event.kind == kSent) continue;
-    held.event.stamp = held.event.kind == kWake ? sim_.nics_[sim_.ports_[subject].nic].wake_stamp
-                                                : sim_.transport_->stamp_of(held.event.kind, subject);
+    held.event.stamp = held.event.kind == kWake ? hosts_.nic(subject).wake_stamp
+                                                : hosts_.transport().stamp_of(held.event.kind, subject);
   }
 }
 
-}  // namespace armilla
+}  // namespace armilla::packets

@@ -17,12 +17,13 @@
 #include <vector>
 
 #include "network/packet/forward/fast_forward.h"
+#include "network/packet/forward/pattern_states.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-class PacketSimulation::FastForward::Patterns {
+class FastForward::Patterns {
  public:
-  Patterns(PacketSimulation& simulation, FastForward& forward);
+  explicit Patterns(FastForward& forward);
 
   // A set of connections is about to become a part of another.
   void join(std::uint32_t into, std::uint32_t from);
@@ -43,16 +44,12 @@ class PacketSimulation::FastForward::Patterns {
   void expect_again(std::uint32_t flow, std::int64_t period_ns);
   void compare(std::uint32_t set, std::uint32_t stamp);
   // Plays events from where they were held, in a wheel of their own.
-  void catch_up(std::int64_t begin_ns, const std::vector<Held>& held, std::int64_t until);
+  void catch_up(std::int64_t begin_ns, const std::vector<HeldEvent>& held, std::int64_t until);
   bool is_still(std::uint32_t flow) const {
-    return sets_[sim_.sets_.of_connection(flow)].mode == Set::Mode::follows;
+    return sets_[connections_.sets().of_connection(flow)].mode == Set::Mode::follows;
   }
 
  private:
-  using State = std::vector<std::uint64_t>;
-  struct Hash {
-    std::size_t operator()(const State& words) const;
-  };
   // From a state on, until something came from outside.
   struct Pattern {
     struct Arrival {
@@ -82,7 +79,7 @@ class PacketSimulation::FastForward::Patterns {
   };
   struct Set {
     enum class Mode : std::uint8_t { gone, played, leads, follows };
-    std::uint32_t number = kNone;  // in the simulation's sets_
+    std::uint32_t number = kNone;  // of the connections' sets
     Mode mode = Mode::played;
     bool fit = true;      // at all
     bool sorted = false;  // flows and ports are in their order, and `structure` is known
@@ -93,21 +90,24 @@ class PacketSimulation::FastForward::Patterns {
     Pattern* pattern = nullptr;
     std::int64_t begin_ns = 0;
     std::vector<std::uint64_t> bases;  // by flow: what was acknowledged then
-    std::vector<Held> held;            // events
+    std::vector<HeldEvent> held;       // events
     std::size_t told = 0;              // arrivals
     std::uint32_t stamp = 0;
     Trial trial;
   };
 
   // Of the set, in the order of their labels once it is sorted.
-  std::vector<std::uint32_t>& flows_of(const Set& set) const { return sim_.sets_[set.number].connections; }
-  std::vector<std::uint32_t>& ports_of(const Set& set) const { return sim_.sets_[set.number].ports; }
+  std::vector<std::uint32_t>& flows_of(const Set& set) const {
+    return connections_.sets()[set.number].connections;
+  }
+  std::vector<std::uint32_t>& ports_of(const Set& set) const { return connections_.sets()[set.number].ports; }
+  SetMembers members_of(const Set& set) const { return {flows_of(set), ports_of(set), set.bases}; }
   bool is_stale(const WheelEvent& event) const;
   void sort(Set& set);
   static void give_up_trial(Set& set);
   bool can_stand(const Set& set) const;
   bool is_calm(std::uint32_t node) const;
-  bool pauses(const std::vector<Held>& events) const;
+  bool pauses(const std::vector<HeldEvent>& events) const;
   void settle();
   bool look_up(std::uint32_t number);
   void lead(std::uint32_t number, Pattern& pattern);
@@ -120,30 +120,24 @@ class PacketSimulation::FastForward::Patterns {
   void jump(Set& set);
   void schedule_next(std::uint32_t number);
 
-  void code(Set& set, std::vector<Held>& events, Words& words);
-  void code_flow(Set& set, std::size_t place, Words& words);
-  void code_port(Set& set, std::uint32_t port, Words& words);
-  void code_queue(Set& set, Queue& queue, Words& words);
-  void code_packet(Set& set, std::uint32_t& number, Words& words);
-  void code_events(Set& set, std::vector<Held>& events, Words& words);
-  void code_messages(const Set& set, State& state) const;
-  void code_label(const std::vector<std::uint32_t>& of, const std::vector<std::uint32_t>& label,
-                  std::uint32_t& number, Words& words) const;
   void share_buffers(const Set& set, bool add);
   void free_packets(Set& set);
 
-  PacketSimulation& sim_;
   FastForward& forward_;
+  Core& core_;
+  Links& links_;
+  Flows& flows_;
+  Mail& mail_;
+  Switches& switches_;
+  Hosts& hosts_;
+  Connections& connections_;
+  PatternStates states_;
   std::vector<Set> sets_;
-  std::vector<std::uint32_t> port_label_;  // per port
-  std::vector<std::uint32_t> flow_label_;  // per flow
   std::vector<std::uint32_t> touched_;
-  bool settles_ = false;     // an event is due
-  bool ends_matter_ = true;  // of messages, to the states that are written down
-  std::int64_t words_ = 0;   // kept
-  std::unordered_map<State, Pattern, Hash> patterns_;
-  std::unordered_map<State, std::uint64_t, Hash> structures_;
+  bool settles_ = false;    // an event is due
+  std::int64_t words_ = 0;  // kept
+  std::unordered_map<State, Pattern, StateHash> patterns_;
   EventWheel past_;  // for those who catch up
 };
 
-}  // namespace armilla
+}  // namespace armilla::packets

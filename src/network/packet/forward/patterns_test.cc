@@ -12,6 +12,7 @@
 
 #include "base/cases_testing.h"
 #include "network/packet/packet_testing.h"
+#include "network/packet/simulation.h"
 
 namespace armilla {
 namespace {
@@ -56,7 +57,7 @@ struct RingOutcome {
 
 RingOutcome outcome_of(RingJob job, bool fast_forward) {
   job.network.fast_forward = fast_forward;
-  PacketSimulation simulation(job.network);
+  packets::Simulation simulation(job.network);
   RingOutcome outcome;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> connections;
   const auto connection_of = [&](std::int64_t from, std::int64_t to) {

@@ -6,12 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "network/packet/simulation.h"
-
-namespace armilla {
+namespace armilla::packets {
 
 // A state as words, to be written or read.
-class PacketSimulation::Words {
+class Words {
  public:
   // Times count from `begin_ns`, sequence numbers from `base`, that of a flow.
   Words(std::vector<std::uint64_t>& words, bool reads, std::int64_t begin_ns)
@@ -77,4 +75,4 @@ class PacketSimulation::Words {
   int filled_ = 0;
 };
 
-}  // namespace armilla
+}  // namespace armilla::packets

@@ -1,4 +1,4 @@
-#include "network/packet/congestion.h"
+#include "network/packet/transport/congestion.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,14 +2,39 @@
 // go-back-N, go-back-0 or selective repeat (IRN, Mittal et al., SIGCOMM 2018).
 #include <algorithm>
 
-#include "network/packet/transport.h"
+#include "network/packet/transport/selective.h"
+#include "network/packet/transport/transport.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-class PacketSimulation::Roce final : public Transport {
+namespace {
+
+Traits roce_traits(const PacketSettings& settings) {
+  const CongestionControl algorithm = settings.congestion_control;
+  const bool telemetry = algorithm == CongestionControl::hpcc;
+  const bool timely = algorithm == CongestionControl::timely, swift = algorithm == CongestionControl::swift;
+  const std::uint32_t more = telemetry ? kTelemetry : timely || swift ? kTimeStamp : 0;
+  // Round trips as long as the simulation, and whole chunks that are sent again, are not the same later.
+  // Rates of DCTCP and Swift still climb when they seem to stand, and one cut too many takes long to be made
+  // good where links differ in speed.
+  const bool shifts = settings.recovery != LossRecovery::go_back_0 && algorithm != CongestionControl::dctcp &&
+                      !swift && !(timely && settings.timely_without_timestamps);
+  // Telemetry, and what of a flow arrived out of order, are not written down.
+  const bool repeats = shifts && !telemetry && settings.recovery != LossRecovery::selective &&
+                       settings.ack_interval <= settings.payload;
+  return {.header = kDataHeader + more,
+          .control = std::max(kSmallestFrame - 34 + 22, kLinkAndIp + kAcknowledgementHeader + more),
+          .telemetry = telemetry,
+          .windows = settings.window || swift,
+          .forgets = true,
+          .shifts = shifts,
+          .repeats = repeats};
+}
+
+class Roce final : public Transport {
  public:
-  explicit Roce(PacketSimulation& simulation)
-      : Transport(simulation, traits_of(simulation.settings_)),
+  explicit Roce(Hosts& hosts)
+      : Transport(hosts),
         algorithm_(settings_.congestion_control),
         selective_(settings_.recovery == LossRecovery::selective),
         // Swift is an algorithm of windows.
@@ -42,7 +67,6 @@ class PacketSimulation::Roce final : public Transport {
     if (selective_) repeats_.emplace_back();
   }
 
-  bool can_forget() const override { return true; }
   void forget(std::uint32_t index) override {
     if (selective_) repeats_[index] = {};
   }
@@ -52,7 +76,7 @@ class PacketSimulation::Roce final : public Transport {
   }
 
   void begin(std::uint32_t index) override {
-    const std::int64_t rate = sim_.flows_[index].rate;
+    const std::int64_t rate = flows_[index].rate;
     switch (algorithm_) {
       case CongestionControl::dcqcn:
         dcqcn_[index] = {};
@@ -81,13 +105,13 @@ class PacketSimulation::Roce final : public Transport {
 
   // What recovers may send though the window is full: it sends what is counted as under way already.
   bool may_send(std::uint32_t index) const override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     return (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
            (selective_ && repeats_[index].recovering);
   }
 
   void next_data(std::uint32_t index, Packet& data) override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     data.sequence = flow.next;
     if (selective_ && repeats_[index].recovering) {
       Selective& repeat = repeats_[index];
@@ -99,9 +123,9 @@ class PacketSimulation::Roce final : public Transport {
   }
 
   void receive_data(std::uint32_t number) override {
-    Packet& data = sim_.packets_[number];
+    Packet& data = packets_[number];
     const std::uint32_t index = data.flow;
-    Flow& flow = sim_.flows_[index];
+    Flow& flow = flows_[index];
     bool reply = false, missing = false;
     const std::uint64_t arrived = data.sequence;
     const auto chunk = static_cast<std::uint64_t>(settings_.chunk);
@@ -125,8 +149,8 @@ class PacketSimulation::Roce final : public Transport {
               (chunk != 0 && flow.expected % chunk == 0);
     } else if (arrived > flow.expected) {
       // One NACK for each gap and interval: every packet behind a gap would ask for the same.
-      if (sim_.events_.now() >= flow.next_nack_ns || flow.last_nack != flow.expected) {
-        flow.next_nack_ns = sim_.events_.now() + kNackInterval;
+      if (events_.now() >= flow.next_nack_ns || flow.last_nack != flow.expected) {
+        flow.next_nack_ns = events_.now() + kNackInterval;
         flow.last_nack = flow.expected;
         if (settings_.recovery == LossRecovery::go_back_0) flow.expected = flow.expected / chunk * chunk;
         reply = missing = true;
@@ -135,18 +159,18 @@ class PacketSimulation::Roce final : public Transport {
       // Old data is answered only where the sender asks, after a timeout.
       reply = data.asks;
     }
-    if (!sim_.mail_.empty()) sim_.note_arrivals(index);
+    if (mail_.is_used()) mail_.note_arrivals(index);
     if (reply) {
-      sim_.answer(number, missing ? PacketKind::nack : PacketKind::ack);
+      hosts_.answer(number, missing ? PacketKind::nack : PacketKind::ack);
     } else {
-      sim_.free_packet(number);
+      flows_.free_packet(number);
     }
   }
 
   void receive_acknowledgement(std::uint32_t number) override {
-    const Packet packet = sim_.packets_[number];
+    const Packet packet = packets_[number];
     const std::uint32_t index = packet.flow;
-    Flow& flow = sim_.flows_[index];
+    Flow& flow = flows_[index];
     std::uint64_t sequence = packet.sequence;
     // Only whole chunks count: what is left of one is sent again from its beginning.
     if (settings_.recovery == LossRecovery::go_back_0 && sequence < flow.size) {
@@ -156,9 +180,9 @@ class PacketSimulation::Roce final : public Transport {
     const std::uint64_t before = flow.acknowledged;
     flow.acknowledged = std::max(flow.acknowledged, sequence);
     // Without this a window would count what is under way below zero, and stay full.
-    if (flow.window != 0 || packet.asks || !sim_.mail_.empty())
+    if (flow.window != 0 || packet.asks || mail_.is_used())
       flow.next = std::max(flow.next, flow.acknowledged);
-    if (flow.acknowledged >= flow.size) sim_.finish(index);
+    if (flow.acknowledged >= flow.size) hosts_.finish(index);
     if (selective_) {
       Selective& repeat = repeats_[index];
       const std::uint64_t place = packet.repeat / payload(), first = flow.acknowledged / payload();
@@ -175,13 +199,13 @@ class PacketSimulation::Roce final : public Transport {
       flow.next = flow.acknowledged;
     }
     if (!flow.finished) control(index, packet, number, flow.acknowledged - before);
-    sim_.free_packet(number);
-    sim_.refresh(index);
-    sim_.serve(flow.port);
+    flows_.free_packet(number);
+    hosts_.refresh(index);
+    hosts_.serve(flow.port);
   }
 
   void timed_out(std::uint32_t index) override {
-    Flow& flow = sim_.flows_[index];
+    Flow& flow = flows_[index];
     if (selective_) {
       repeats_[index].resend = flow.acknowledged / payload();
       repeats_[index].recovering = true;
@@ -191,52 +215,40 @@ class PacketSimulation::Roce final : public Transport {
   }
 
   std::uint32_t stamp_of(std::uint32_t kind, std::uint32_t index) const override {
-    return kind == kIncrease ? sim_.flows_[index].increase_stamp : sim_.flows_[index].life;
+    return kind == kIncrease ? flows_[index].increase_stamp : flows_[index].life;
   }
 
   void timer(const WheelEvent& event) override {
-    Flow& flow = sim_.flows_[event.subject];
+    Flow& flow = flows_[event.subject];
     DcqcnState& state = dcqcn_[event.subject];
     // Timers are not taken back when a flow starts over: those of a former life carry another stamp.
     if (flow.finished || event.stamp != stamp_of(event.kind, event.subject)) {
-      sim_.events_.forget();
+      events_.forget();
       return;
     }
     switch (event.kind) {
       case kAlpha:
         state.alpha = (1 - settings_.gain) * state.alpha + (state.marked_for_alpha ? settings_.gain : 0);
         state.marked_for_alpha = false;
-        sim_.schedule(after(settings_.alpha_interval_us), kAlpha, event.subject, event.stamp);
+        events_.schedule(after(settings_.alpha_interval_us), kAlpha, event.subject, event.stamp);
         break;
       case kDecrease:
-        sim_.schedule(after(settings_.decrease_interval_us), kDecrease, event.subject, event.stamp);
+        events_.schedule(after(settings_.decrease_interval_us), kDecrease, event.subject, event.stamp);
         if (!state.marked_for_decrease) break;
         state.decrease(flow, settings_);
-        sim_.refresh(event.subject);
-        sim_.schedule(after(settings_.increase_interval_us), kIncrease, event.subject, ++flow.increase_stamp);
+        hosts_.refresh(event.subject);
+        events_.schedule(after(settings_.increase_interval_us), kIncrease, event.subject,
+                         ++flow.increase_stamp);
         break;
       default:
-        sim_.schedule(after(settings_.increase_interval_us), kIncrease, event.subject, ++flow.increase_stamp);
+        events_.schedule(after(settings_.increase_interval_us), kIncrease, event.subject,
+                         ++flow.increase_stamp);
         state.increase(flow, settings_);
-        sim_.refresh(event.subject);
+        hosts_.refresh(event.subject);
         break;
     }
   }
 
-  // Round trips as long as the simulation, and whole chunks that are sent again, are not the same later.
-  // Rates of DCTCP and Swift still climb when they seem to stand, and one cut too many takes long to be made
-  // good where links differ in speed.
-  bool can_shift() const override {
-    return settings_.recovery != LossRecovery::go_back_0 && algorithm_ != CongestionControl::dctcp &&
-           algorithm_ != CongestionControl::swift &&
-           !(algorithm_ == CongestionControl::timely && settings_.timely_without_timestamps);
-  }
-  // Telemetry, and what of a flow arrived out of order, are not written down.
-  bool can_repeat() const override {
-    return (algorithm_ == CongestionControl::none || algorithm_ == CongestionControl::dcqcn ||
-            algorithm_ == CongestionControl::timely) &&
-           can_shift() && !selective_ && settings_.ack_interval <= settings_.payload;
-  }
   void code(std::uint32_t index, Words& words) override {
     if (algorithm_ == CongestionControl::dcqcn) {
       DcqcnState& state = dcqcn_[index];
@@ -257,7 +269,7 @@ class PacketSimulation::Roce final : public Transport {
   }
   // DCQCN's rates stand between its timers.
   std::int64_t longest_period_ns(std::uint32_t index) const override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     return algorithm_ == CongestionControl::dcqcn && flow.rate < flow.line_rate
                ? settings_.increase_interval_us * 1000
                : 0;
@@ -291,23 +303,12 @@ class PacketSimulation::Roce final : public Transport {
  private:
   enum : std::uint32_t { kAlpha = kIdleTimers, kDecrease, kIncrease };
 
-  static Traits traits_of(const PacketSettings& settings) {
-    const CongestionControl algorithm = settings.congestion_control;
-    const bool telemetry = algorithm == CongestionControl::hpcc;
-    const bool timed = algorithm == CongestionControl::timely || algorithm == CongestionControl::swift;
-    const std::uint32_t more = telemetry ? kTelemetry : timed ? kTimeStamp : 0;
-    return {.header = kDataHeader + more,
-            .control = std::max(kSmallestFrame - 34 + 22, kLinkAndIp + kAcknowledgementHeader + more),
-            .telemetry = telemetry,
-            .windows = settings.window || algorithm == CongestionControl::swift};
-  }
-
-  std::int64_t after(std::int64_t us) const { return sim_.events_.now() + us * 1000; }
+  std::int64_t after(std::int64_t us) const { return events_.now() + us * 1000; }
 
   // The mark of the data packet comes back in its acknowledgement, which is a CNP at once.
   void control(std::uint32_t index, const Packet& packet, std::uint32_t number, std::uint64_t bytes) {
-    Flow& flow = sim_.flows_[index];
-    const std::int64_t now = sim_.events_.now();
+    Flow& flow = flows_[index];
+    const std::int64_t now = events_.now();
     switch (algorithm_) {
       case CongestionControl::dcqcn: {
         if (!packet.echo) break;
@@ -317,16 +318,16 @@ class PacketSimulation::Roce final : public Transport {
         if (state.started) break;
         state.alpha = 1;
         state.marked_for_alpha = false;
-        sim_.schedule(after(settings_.alpha_interval_us), kAlpha, index, flow.life);
+        events_.schedule(after(settings_.alpha_interval_us), kAlpha, index, flow.life);
         // A nanosecond later than alpha's.
-        sim_.schedule(after(settings_.decrease_interval_us) + 1, kDecrease, index, flow.life);
+        events_.schedule(after(settings_.decrease_interval_us) + 1, kDecrease, index, flow.life);
         state.target = flow.rate;
         state.started = true;
         break;
       }
       case CongestionControl::hpcc: {
         const std::int64_t rate =
-            hpcc_[index].acknowledged(flow, packet.sequence, sim_.telemetry_[number], settings_);
+            hpcc_[index].acknowledged(flow, packet.sequence, packets_.telemetry(number), settings_);
         if (rate >= 0) change_rate(index, rate);
         break;
       }
@@ -348,14 +349,10 @@ class PacketSimulation::Roce final : public Transport {
   }
 
   void change_rate(std::uint32_t index, std::int64_t rate) {
-    Flow& flow = sim_.flows_[index];
+    Flow& flow = flows_[index];
     // The time of the next packet was set by the old rate: the difference is made good.
     flow.next_send_ns += transmission_ns(flow.last_size, rate) - transmission_ns(flow.last_size, flow.rate);
-    Nic& nic = sim_.nics_[sim_.ports_[flow.port].nic];
-    if (nic.wake_ns >= 0 && flow.next_send_ns < nic.wake_ns) {
-      nic.wake_ns = std::max(flow.next_send_ns, sim_.events_.now());
-      sim_.schedule(nic.wake_ns, kWake, flow.port, ++nic.wake_stamp);
-    }
+    hosts_.wake_earlier(flow);
     flow.rate = rate;
   }
 
@@ -370,8 +367,12 @@ class PacketSimulation::Roce final : public Transport {
   std::vector<Selective> repeats_;
 };
 
-std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_roce(PacketSimulation& simulation) {
-  return std::make_unique<Roce>(simulation);
+std::unique_ptr<Transport> make_roce(Hosts& hosts) {
+  return std::make_unique<Roce>(hosts);
 }
 
-}  // namespace armilla
+}  // namespace
+
+const TransportRow kRoce = {roce_traits, make_roce};
+
+}  // namespace armilla::packets

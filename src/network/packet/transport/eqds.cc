@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <bit>
 
-#include "network/packet/pulled.h"
+#include "network/packet/transport/pulled.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-class PacketSimulation::Eqds final : public Pulled {
+namespace {
+
+class Eqds final : public Pulled {
  public:
-  explicit Eqds(PacketSimulation& simulation)
-      : Pulled(simulation, static_cast<double>(units(simulation.settings_.payload + kPulledHeader) * kUnit +
-                                               kPulledHeader + kBetweenFrames) *
-                               kPullRate),
+  explicit Eqds(Hosts& hosts)
+      : Pulled(hosts, static_cast<double>(units(hosts.core().settings.payload + kPulledHeader) * kUnit +
+                                          kPulledHeader + kBetweenFrames) *
+                          kPullRate),
         units_per_pull_(units(wire_bytes())) {}
 
   void add_flow(bool open) override {
@@ -24,7 +26,7 @@ class PacketSimulation::Eqds final : public Pulled {
   }
   void extend(std::uint32_t index) override {
     Pulled::extend(index);
-    if (sim_.flows_[index].started && !sim_.flows_[index].finished) ask(index);
+    if (flows_[index].started && !flows_[index].finished) ask(index);
   }
   void fetch(std::uint32_t index) const override {
     Pulled::fetch(index);
@@ -37,18 +39,18 @@ class PacketSimulation::Eqds final : public Pulled {
   void begin_again(std::uint32_t index, std::int64_t) override { begin(index); }
 
   bool may_send(std::uint32_t index) const override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     const Ends& ends = ends_[index];
     return (ends.credit > 0 || ends.may_owe > 0) && (pieces_[index].losses > 0 || flow.next < flow.size);
   }
 
   void next_data(std::uint32_t index, Packet& data) override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     Ends& ends = ends_[index];
     const bool again = pieces_[index].losses > 0;
     data.sequence = again ? pieces_[index].take_lost() * payload() : flow.next;
     data.payload = static_cast<std::uint16_t>(std::min(payload(), flow.size - data.sequence));
-    const std::int64_t bytes = data.payload + traits.header;
+    const std::int64_t bytes = data.payload + core_.traits.header;
     (ends.credit > 0 ? ends.credit : ends.may_owe) -= bytes;
     if (again) ends.unpulled = std::max<std::int64_t>(ends.unpulled - bytes, 0);
     const std::uint64_t after = again ? flow.next : flow.next + data.payload;
@@ -59,22 +61,22 @@ class PacketSimulation::Eqds final : public Pulled {
 
   void receive_data(std::uint32_t number) override {
     if (frees_late(number)) return;
-    const Packet& packet = sim_.packets_[number];
+    const Packet& packet = packets_[number];
     const std::uint32_t index = packet.flow;
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     Ends& ends = ends_[index];
     if (packet.pull > ends.target) {
       ends.target = packet.pull;
       if (ends.behind == 0) stand_in_line(index, kWanting);
     }
     if (packet.kind == PacketKind::request) {
-      sim_.free_packet(number);
+      flows_.free_packet(number);
       return;
     }
     if (packet.trimmed && !pieces_[index].has_arrived(packet.sequence / payload())) {
       ends.behind += units(wire_bytes());
       stand_in_line(index, kCut);
-      sim_.packets_[number].repeat = packet.sequence / payload();
+      packets_[number].repeat = packet.sequence / payload();
       reply(number, PacketKind::nack, ends.pulled);
       return;
     }
@@ -90,17 +92,17 @@ class PacketSimulation::Eqds final : public Pulled {
       if (whole && at_once) ends.wants_answer = false;
     }
     if (!at_once) {
-      sim_.free_packet(number);
+      flows_.free_packet(number);
       return;
     }
     ends.unanswered = 0;
-    sim_.packets_[number].repeat = arrived_beyond(index);
+    packets_[number].repeat = arrived_beyond(index);
     reply(number, PacketKind::ack, ends.pulled);
   }
 
   void receive_acknowledgement(std::uint32_t number) override {
-    const Packet packet = sim_.packets_[number];
-    sim_.free_packet(number);
+    const Packet packet = packets_[number];
+    flows_.free_packet(number);
     const std::uint32_t index = packet.flow;
     Ends& ends = ends_[index];
     note_acknowledged(index, packet.sequence);
@@ -117,9 +119,9 @@ class PacketSimulation::Eqds final : public Pulled {
       ends.had = packet.pull;
     }
     ends.may_owe = 0;
-    if (!sim_.flows_[index].finished) ask(index);
-    sim_.refresh(index);
-    sim_.serve(sim_.flows_[index].port);
+    if (!flows_[index].finished) ask(index);
+    hosts_.refresh(index);
+    hosts_.serve(flows_[index].port);
   }
 
   void timed_out(std::uint32_t index) override {
@@ -153,15 +155,16 @@ class PacketSimulation::Eqds final : public Pulled {
     bool wants_answer = false;             // once nothing is missing
   };
 
-  std::int64_t window_bytes(std::uint32_t index) const { return window(sim_.flows_[index]) * wire_bytes(); }
+  std::int64_t window_bytes(std::uint32_t index) const { return window(flows_[index]) * wire_bytes(); }
 
   // Up to where the sender would like to be pulled, with `next` to be sent next.
   std::uint64_t target_from(std::uint32_t index, std::uint64_t next) const {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     const Ends& ends = ends_[index];
     const std::uint64_t left = flow.size - next;
     const auto bytes =
-        static_cast<std::int64_t>(left + (left + payload() - 1) / payload() * traits.header) + ends.unpulled;
+        static_cast<std::int64_t>(left + (left + payload() - 1) / payload() * core_.traits.header) +
+        ends.unpulled;
     const std::int64_t wanted = std::min(bytes, window_bytes(index)) - ends.credit;
     return ends.had + units(std::max<std::int64_t>(wanted, 0));
   }
@@ -169,7 +172,7 @@ class PacketSimulation::Eqds final : public Pulled {
   void ask(std::uint32_t index) {
     Ends& ends = ends_[index];
     if (ends.credit > 0 || ends.may_owe > 0) return;
-    const std::uint64_t target = target_from(index, sim_.flows_[index].next);
+    const std::uint64_t target = target_from(index, flows_[index].next);
     if (target <= ends.told) return;
     ends.told = target;
     send_control(index, PacketKind::request, target);
@@ -178,7 +181,7 @@ class PacketSimulation::Eqds final : public Pulled {
   // Bit per packet, of those behind the first one that is missing.
   std::uint64_t arrived_beyond(std::uint32_t index) const {
     const Pieces& pieces = pieces_[index];
-    const std::uint64_t first = (sim_.flows_[index].expected + payload() - 1) / payload() + 1;
+    const std::uint64_t first = (flows_[index].expected + payload() - 1) / payload() + 1;
     const std::uint64_t word = first / 64, shift = first % 64;
     std::uint64_t bits = word < pieces.words() ? pieces.word(word).arrived >> shift : 0;
     if (shift != 0 && word + 1 < pieces.words()) bits |= pieces.word(word + 1).arrived << (64 - shift);
@@ -186,10 +189,10 @@ class PacketSimulation::Eqds final : public Pulled {
   }
 
   bool pull(std::uint32_t index, std::size_t line) override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     Ends& ends = ends_[index];
     // Of a flow that is there as a whole nobody waits for pulls; a connection's sender may have more.
-    if (sim_.mail_.empty() && flow.expected >= flow.size) return false;
+    if (!mail_.is_used() && flow.expected >= flow.size) return false;
     ends.behind -= std::min(ends.behind, units_per_pull_);
     ends.pulled += units_per_pull_;
     const bool wants = ends.target > ends.pulled;
@@ -207,8 +210,12 @@ class PacketSimulation::Eqds final : public Pulled {
   std::vector<Ends> ends_;
 };
 
-std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_eqds(PacketSimulation& simulation) {
-  return std::make_unique<Eqds>(simulation);
+std::unique_ptr<Transport> make_eqds(Hosts& hosts) {
+  return std::make_unique<Eqds>(hosts);
 }
 
-}  // namespace armilla
+}  // namespace
+
+const TransportRow kEqds = {pulled_traits, make_eqds};
+
+}  // namespace armilla::packets

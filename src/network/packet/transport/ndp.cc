@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "network/packet/pulled.h"
+#include "network/packet/transport/pulled.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-class PacketSimulation::Ndp final : public Pulled {
+namespace {
+
+class Ndp final : public Pulled {
  public:
-  explicit Ndp(PacketSimulation& simulation)
-      : Pulled(simulation, static_cast<double>(simulation.settings_.payload + kPulledHeader) / kPullRate) {}
+  explicit Ndp(Hosts& hosts)
+      : Pulled(hosts, static_cast<double>(hosts.core().settings.payload + kPulledHeader) / kPullRate) {}
 
   void add_flow(bool open) override {
     Pulled::add_flow(open);
@@ -21,16 +23,16 @@ class PacketSimulation::Ndp final : public Pulled {
     Pulled::fetch(index);
     __builtin_prefetch(&ends_[index], 1);
   }
-  void begin(std::uint32_t index) override { ends_[index].credit = window(sim_.flows_[index]); }
+  void begin(std::uint32_t index) override { ends_[index].credit = window(flows_[index]); }
   void begin_again(std::uint32_t index, std::int64_t) override { begin(index); }
 
   bool may_send(std::uint32_t index) const override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     return ends_[index].credit > 0 && (pieces_[index].losses > 0 || flow.next < flow.size);
   }
 
   void next_data(std::uint32_t index, Packet& data) override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     --ends_[index].credit;
     data.sequence = pieces_[index].losses > 0 ? pieces_[index].take_lost() * payload() : flow.next;
     data.payload = static_cast<std::uint16_t>(std::min(payload(), flow.size - data.sequence));
@@ -38,9 +40,9 @@ class PacketSimulation::Ndp final : public Pulled {
 
   void receive_data(std::uint32_t number) override {
     if (frees_late(number)) return;
-    Packet& data = sim_.packets_[number];
+    Packet& data = packets_[number];
     const std::uint32_t index = data.flow;
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     Ends& ends = ends_[index];
     data.repeat = data.sequence / payload();
     const bool cut = data.trimmed;
@@ -57,8 +59,8 @@ class PacketSimulation::Ndp final : public Pulled {
   }
 
   void receive_acknowledgement(std::uint32_t number) override {
-    const Packet packet = sim_.packets_[number];
-    sim_.free_packet(number);
+    const Packet packet = packets_[number];
+    flows_.free_packet(number);
     const std::uint32_t index = packet.flow;
     Ends& ends = ends_[index];
     note_acknowledged(index, packet.sequence);
@@ -68,12 +70,12 @@ class PacketSimulation::Ndp final : public Pulled {
       ends.credit += static_cast<std::int64_t>(packet.pull - ends.had);
       ends.had = packet.pull;
     }
-    sim_.refresh(index);
-    sim_.serve(sim_.flows_[index].port);
+    hosts_.refresh(index);
+    hosts_.serve(flows_[index].port);
   }
 
   void timed_out(std::uint32_t index) override {
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     lose_all(index);
     // Half as much each time: the windows of many senders at once may leave no room for the headers of any.
     ends_[index].credit =
@@ -101,8 +103,12 @@ class PacketSimulation::Ndp final : public Pulled {
   std::vector<Ends> ends_;
 };
 
-std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_ndp(PacketSimulation& simulation) {
-  return std::make_unique<Ndp>(simulation);
+std::unique_ptr<Transport> make_ndp(Hosts& hosts) {
+  return std::make_unique<Ndp>(hosts);
 }
 
-}  // namespace armilla
+}  // namespace
+
+const TransportRow kNdp = {pulled_traits, make_ndp};
+
+}  // namespace armilla::packets

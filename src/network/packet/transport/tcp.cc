@@ -5,17 +5,23 @@
 // the timer runs out.
 #include <algorithm>
 
-#include "network/packet/transport.h"
+#include "network/packet/transport/selective.h"
+#include "network/packet/transport/transport.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-class PacketSimulation::Tcp final : public Transport {
+namespace {
+
+Traits tcp_traits(const PacketSettings&) {
+  return {.header = kLinkAndIp + kTcpHeader,
+          .control = kLinkAndIp + kTcpHeader,
+          .discipline = SwitchDiscipline::drop,
+          .backs_off = true};
+}
+
+class Tcp final : public Transport {
  public:
-  explicit Tcp(PacketSimulation& simulation)
-      : Transport(simulation, {.header = kLinkAndIp + kTcpHeader,
-                               .control = kLinkAndIp + kTcpHeader,
-                               .discipline = SwitchDiscipline::drop,
-                               .backs_off = true}) {}
+  using Transport::Transport;
 
   void add_flow(bool open) override {
     Connection& connection = connections_.emplace_back();
@@ -29,7 +35,7 @@ class PacketSimulation::Tcp final : public Transport {
   void begin_again(std::uint32_t index, std::int64_t silent_ns) override {
     Connection& tcp = connections_[index];
     tcp.under_way = 0;
-    tcp.lost_below = tcp.losses.resend = sim_.flows_[index].acknowledged / payload();
+    tcp.lost_below = tcp.losses.resend = flows_[index].acknowledged / payload();
     if (silent_ns > settings_.retransmit_timeout_ns)
       tcp.window = std::min(tcp.window, static_cast<double>(settings_.initial_window * settings_.payload));
   }
@@ -39,14 +45,14 @@ class PacketSimulation::Tcp final : public Transport {
   bool may_send(std::uint32_t index) const override {
     const Connection& tcp = connections_[index];
     if (!tcp.open) return !tcp.asked;
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     const bool has_data = flow.next < flow.size || tcp.losses.resend < tcp.lost_below;
     return has_data && static_cast<double>((tcp.under_way + 1) * settings_.payload) <= tcp.window;
   }
 
   void next_data(std::uint32_t index, Packet& data) override {
     Connection& tcp = connections_[index];
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     data.sequence = flow.next;
     if (!tcp.open) {
       tcp.asked = true;
@@ -62,9 +68,9 @@ class PacketSimulation::Tcp final : public Transport {
   void receive_data(std::uint32_t number) override {
     if (frees_late(number)) return;
     constexpr std::int32_t kAnswerEvery = 2;
-    Packet& data = sim_.packets_[number];
+    Packet& data = packets_[number];
     const std::uint32_t index = data.flow;
-    Flow& flow = sim_.flows_[index];
+    Flow& flow = flows_[index];
     Connection& tcp = connections_[index];
     bool at_once = data.payload == 0 || settings_.delayed_ack_ns == 0;
     if (data.payload > 0) {
@@ -81,38 +87,38 @@ class PacketSimulation::Tcp final : public Transport {
       data.repeat = data.sequence;
       tcp.marked = data.marked;
     }
-    if (!sim_.mail_.empty()) sim_.note_arrivals(index);
+    if (mail_.is_used()) mail_.note_arrivals(index);
     if (at_once || ++tcp.unanswered >= kAnswerEvery) {
       tcp.unanswered = 0;
-      sim_.answer(number, PacketKind::ack);
+      hosts_.answer(number, PacketKind::ack);
       return;
     }
-    sim_.free_packet(number);
+    flows_.free_packet(number);
     if (tcp.will_answer) return;
     tcp.will_answer = true;
-    sim_.schedule(sim_.events_.now() + settings_.delayed_ack_ns, kTimer, index);
+    events_.schedule(events_.now() + settings_.delayed_ack_ns, kTimer, index);
   }
 
   void receive_acknowledgement(std::uint32_t number) override {
     constexpr std::uint64_t kReordered = 3;  // segments that may overtake one before it is taken for lost
-    const Packet packet = sim_.packets_[number];
-    sim_.free_packet(number);
+    const Packet packet = packets_[number];
+    flows_.free_packet(number);
     const std::uint32_t index = packet.flow;
-    Flow& flow = sim_.flows_[index];
+    Flow& flow = flows_[index];
     Connection& tcp = connections_[index];
     Selective& losses = tcp.losses;
     if (!tcp.open) {
       tcp.open = true;
-      sim_.refresh(index);
-      sim_.serve(flow.port);
+      hosts_.refresh(index);
+      hosts_.serve(flow.port);
       return;
     }
 
     const std::uint64_t before = flow.acknowledged;
     flow.acknowledged = std::max(flow.acknowledged, packet.sequence);
     flow.next = std::max(flow.next, flow.acknowledged);
-    if (flow.acknowledged > before) tcp.progress_ns = sim_.events_.now();
-    if (flow.acknowledged >= flow.size) sim_.finish(index);
+    if (flow.acknowledged > before) tcp.progress_ns = events_.now();
+    if (flow.acknowledged >= flow.size) hosts_.finish(index);
     // What is lost and not sent again yet is no longer counted as under way.
     const auto arrived = [&](std::uint64_t segment) {
       if (losses.knows(segment)) return;
@@ -146,17 +152,17 @@ class PacketSimulation::Tcp final : public Transport {
         losses.recover_until = (flow.highest + payload() - 1) / payload();
         tcp.lost(bytes_under_way, settings_);
       } else if (bytes > 0) {
-        tcp.acknowledged(sim_.events_.now(), sim_.events_.now() - packet.sent_ns, bytes, flow.acknowledged,
-                         flow.next, settings_);
+        tcp.acknowledged(events_.now(), events_.now() - packet.sent_ns, bytes, flow.acknowledged, flow.next,
+                         settings_);
       }
     }
-    sim_.refresh(index);
-    sim_.serve(flow.port);
+    hosts_.refresh(index);
+    hosts_.serve(flow.port);
   }
 
   // All that is not known to have arrived is lost.
   void timed_out(std::uint32_t index) override {
-    Flow& flow = sim_.flows_[index];
+    Flow& flow = flows_[index];
     Connection& tcp = connections_[index];
     if (!tcp.open) {
       tcp.asked = false;
@@ -173,21 +179,21 @@ class PacketSimulation::Tcp final : public Transport {
   void timer(const WheelEvent& event) override {
     const std::uint32_t index = event.subject;
     Connection& tcp = connections_[index];
-    const Flow& flow = sim_.flows_[index];
+    const Flow& flow = flows_[index];
     tcp.will_answer = false;
     if (tcp.unanswered == 0 || flow.finished) {
-      sim_.events_.forget();
+      events_.forget();
       return;
     }
     tcp.unanswered = 0;
-    const std::uint32_t number = sim_.new_packet();
-    Packet& packet = sim_.packets_[number];
+    const std::uint32_t number = packets_.make();
+    Packet& packet = packets_[number];
     packet.flow = index;
     packet.priority = flow.priority;
     packet.marked = tcp.marked;
     packet.repeat = flow.expected - 1;
-    packet.sent_ns = sim_.events_.now();
-    sim_.answer(number, PacketKind::ack);
+    packet.sent_ns = events_.now();
+    hosts_.answer(number, PacketKind::ack);
   }
 
  private:
@@ -207,8 +213,12 @@ class PacketSimulation::Tcp final : public Transport {
   std::vector<Connection> connections_;
 };
 
-std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_tcp(PacketSimulation& simulation) {
-  return std::make_unique<Tcp>(simulation);
+std::unique_ptr<Transport> make_tcp(Hosts& hosts) {
+  return std::make_unique<Tcp>(hosts);
 }
 
-}  // namespace armilla
+}  // namespace
+
+const TransportRow kTcp = {tcp_traits, make_tcp};
+
+}  // namespace armilla::packets

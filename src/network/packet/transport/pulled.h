@@ -4,11 +4,13 @@
 // it tells apart (`paths`), which switches hash to a way each.
 #pragma once
 
-#include "network/packet/transport.h"
+#include "network/packet/transport/transport.h"
 
-namespace armilla {
+namespace armilla::packets {
 
-class PacketSimulation::Pulled : public Transport {
+Traits pulled_traits(const PacketSettings& settings);
+
+class Pulled : public Transport {
  public:
   std::uint32_t choose_way(std::uint32_t flow, Packet& packet) final;
   std::uint32_t way_back(const Packet& packet) const final;
@@ -46,14 +48,7 @@ class PacketSimulation::Pulled : public Transport {
   static constexpr std::size_t kLines = 3;
 
   // Pulls of a NIC are as far apart as so many bytes on its link.
-  Pulled(PacketSimulation& simulation, double interval_bytes)
-      : Transport(simulation, {.header = kPulledHeader,
-                               .control = kPulledHeader,
-                               .discipline = SwitchDiscipline::trim,
-                               .in_line = true,
-                               .sprays = true,
-                               .backs_off = true}),
-        interval_bytes_(interval_bytes) {}
+  Pulled(Hosts& hosts, double interval_bytes) : Transport(hosts), interval_bytes_(interval_bytes) {}
 
   void add_flow(bool) override {
     pieces_.emplace_back();
@@ -65,7 +60,7 @@ class PacketSimulation::Pulled : public Transport {
     __builtin_prefetch(&pieces_[flow], 1);
     __builtin_prefetch(&paths_[flow], 1);
   }
-  std::int64_t wire_bytes() const { return settings_.payload + traits.header; }
+  std::int64_t wire_bytes() const { return settings_.payload + core_.traits.header; }
   // Packets that a sender may send before the first pull: more than there can be under way at once.
   std::int64_t window(const Flow& flow) const;
 
@@ -119,4 +114,4 @@ class PacketSimulation::Pulled : public Transport {
   std::vector<Pacer> pacers_;  // per NIC
 };
 
-}  // namespace armilla
+}  // namespace armilla::packets

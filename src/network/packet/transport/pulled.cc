@@ -1,12 +1,21 @@
-#include "network/packet/pulled.h"
+#include "network/packet/transport/pulled.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-namespace armilla {
+namespace armilla::packets {
 
-bool PacketSimulation::Pulled::Pieces::lose(std::uint64_t packet) {
+Traits pulled_traits(const PacketSettings&) {
+  return {.header = kPulledHeader,
+          .control = kPulledHeader,
+          .discipline = SwitchDiscipline::trim,
+          .in_line = true,
+          .sprays = true,
+          .backs_off = true};
+}
+
+bool Pulled::Pieces::lose(std::uint64_t packet) {
   Word& here = word(packet / 64);
   const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
   if (((here.known | here.lost) & bit) != 0) return false;
@@ -16,14 +25,14 @@ bool PacketSimulation::Pulled::Pieces::lose(std::uint64_t packet) {
   return true;
 }
 
-void PacketSimulation::Pulled::Pieces::learn(std::size_t place, std::uint64_t bits) {
+void Pulled::Pieces::learn(std::size_t place, std::uint64_t bits) {
   Word& here = word(place);
   here.known |= bits;
   losses -= std::popcount(here.lost & bits);
   here.lost &= ~bits;
 }
 
-std::uint64_t PacketSimulation::Pulled::Pieces::take_lost() {
+std::uint64_t Pulled::Pieces::take_lost() {
   // There is one, or nobody would ask: `losses` counts them.
   std::uint64_t place = first_lost / 64;
   while (word(place).lost == 0) ++place;
@@ -36,7 +45,7 @@ std::uint64_t PacketSimulation::Pulled::Pieces::take_lost() {
 }
 
 // Ways together may be as wide as the host's own link, whatever each is.
-std::int64_t PacketSimulation::Pulled::window(const Flow& flow) const {
+std::int64_t Pulled::window(const Flow& flow) const {
   constexpr double kLeast = 8, kMore = 1.25;
   if (settings_.pull_window > 0) return settings_.pull_window;
   const double bytes = static_cast<double>(flow.round_trip_ns) * static_cast<double>(flow.line_rate) / 8e9;
@@ -47,17 +56,15 @@ std::int64_t PacketSimulation::Pulled::window(const Flow& flow) const {
 // ---- Ways
 
 // Switches know nothing of each other's ways: names are hashed to them at random, several to one.
-std::uint32_t PacketSimulation::Pulled::way_of(std::uint32_t index, std::uint32_t path) const {
-  const Flow& flow = sim_.flows_[index];
-  std::uint64_t hash = (settings_.seed << 32 ^ index) * 0x9e3779b97f4a7c15U + path;
-  hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9U;
-  hash = (hash ^ hash >> 27) * 0x94d049bb133111ebU;
-  return static_cast<std::uint32_t>((hash ^ hash >> 31) % flow.ways);
+std::uint32_t Pulled::way_of(std::uint32_t index, std::uint32_t path) const {
+  const Flow& flow = flows_[index];
+  const std::uint64_t hash = mixed((settings_.seed << 32 ^ index) * 0x9e3779b97f4a7c15U + path);
+  return static_cast<std::uint32_t>(hash % flow.ways);
 }
 
-std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& packet) {
-  Flow& flow = sim_.flows_[index];
-  if (flow.ways == 1 || is_adaptive(sim_.job_.choice)) return Transport::choose_way(index, packet);
+std::uint32_t Pulled::choose_way(std::uint32_t index, Packet& packet) {
+  Flow& flow = flows_[index];
+  if (flow.ways == 1 || is_adaptive(core_.job.choice)) return Transport::choose_way(index, packet);
   const auto paths = static_cast<std::uint32_t>(settings_.paths);
   std::uint32_t& next = paths_[index].next_there;
   while (!shunned_.empty() && shunned_[std::size_t{index} * paths + next] != 0) {
@@ -67,19 +74,19 @@ std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& 
   }
   packet.path = static_cast<std::uint16_t>(next);
   next = (next + 1) % paths;
-  return sim_.ways_.of_list(flow.ways_there, way_of(index, packet.path));
+  return ways_.store().of_list(flow.ways_there, way_of(index, packet.path));
 }
 
-std::uint32_t PacketSimulation::Pulled::way_back(const Packet& packet) const {
-  const Flow& flow = sim_.flows_[packet.flow];
-  if (flow.ways == 1 || is_adaptive(sim_.job_.choice)) return flow.way_back;
-  return sim_.ways_.of_list(flow.ways_back, way_of(packet.flow, packet.path));
+std::uint32_t Pulled::way_back(const Packet& packet) const {
+  const Flow& flow = flows_[packet.flow];
+  if (flow.ways == 1 || is_adaptive(core_.job.choice)) return flow.way_back;
+  return ways_.store().of_list(flow.ways_back, way_of(packet.flow, packet.path));
 }
 
 // ---- Packets
 
-bool PacketSimulation::Pulled::note_data(std::uint32_t index, const Packet& data) {
-  Flow& flow = sim_.flows_[index];
+bool Pulled::note_data(std::uint32_t index, const Packet& data) {
+  Flow& flow = flows_[index];
   Pieces& pieces = pieces_[index];
   const std::uint64_t place = data.sequence / payload();
   if (pieces.has_arrived(place)) return false;
@@ -89,12 +96,12 @@ bool PacketSimulation::Pulled::note_data(std::uint32_t index, const Packet& data
     while (next * payload() < flow.size && pieces.has_arrived(next)) ++next;
     flow.expected = std::min(next * payload(), flow.size);
   }
-  if (!sim_.mail_.empty()) sim_.note_arrivals(index);
+  if (mail_.is_used()) mail_.note_arrivals(index);
   return true;
 }
 
-void PacketSimulation::Pulled::note_acknowledged(std::uint32_t index, std::uint64_t sequence) {
-  Flow& flow = sim_.flows_[index];
+void Pulled::note_acknowledged(std::uint32_t index, std::uint64_t sequence) {
+  Flow& flow = flows_[index];
   const std::uint64_t end = (sequence + payload() - 1) / payload();
   // A word at a time: an acknowledgement may tell of many packets.
   for (std::uint64_t packet = flow.acknowledged / payload(); packet < end;) {
@@ -103,34 +110,34 @@ void PacketSimulation::Pulled::note_acknowledged(std::uint32_t index, std::uint6
     packet = after;
   }
   flow.acknowledged = std::max(flow.acknowledged, sequence);
-  if (flow.acknowledged >= flow.size) sim_.finish(index);
+  if (flow.acknowledged >= flow.size) hosts_.finish(index);
 }
 
-std::int64_t PacketSimulation::Pulled::lose_all(std::uint32_t index) {
-  const Flow& flow = sim_.flows_[index];
+std::int64_t Pulled::lose_all(std::uint32_t index) {
+  const Flow& flow = flows_[index];
   std::int64_t news = 0;
   for (std::uint64_t packet = flow.acknowledged / payload(); packet * payload() < flow.next; ++packet)
     news += pieces_[index].lose(packet) ? 1 : 0;
   return news;
 }
 
-void PacketSimulation::Pulled::reply(std::uint32_t number, PacketKind kind, std::uint64_t pull) {
-  Packet& packet = sim_.packets_[number];
+void Pulled::reply(std::uint32_t number, PacketKind kind, std::uint64_t pull) {
+  Packet& packet = packets_[number];
   packet.priority = 0;
   packet.trimmed = false;
   packet.pull = pull;
-  sim_.answer(number, kind);
+  hosts_.answer(number, kind);
 }
 
-void PacketSimulation::Pulled::send_control(std::uint32_t index, PacketKind kind, std::uint64_t pull) {
-  const Flow& flow = sim_.flows_[index];
+void Pulled::send_control(std::uint32_t index, PacketKind kind, std::uint64_t pull) {
+  const Flow& flow = flows_[index];
   const bool back = kind != PacketKind::request;
-  const std::uint32_t number = sim_.new_packet();
-  Packet& packet = sim_.packets_[number];
+  const std::uint32_t number = packets_.make();
+  Packet& packet = packets_[number];
   packet.flow = index;
   packet.kind = kind;
   packet.priority = 0;
-  packet.size = traits.control;
+  packet.size = core_.traits.control;
   packet.sequence = flow.expected;
   packet.pull = pull;
   if (back) {
@@ -141,35 +148,36 @@ void PacketSimulation::Pulled::send_control(std::uint32_t index, PacketKind kind
   } else {
     packet.step = choose_way(index, packet);
   }
-  sim_.outcome_.acknowledgements.sent += packet.size;
+  core_.outcome.acknowledgements.sent += packet.size;
   const std::uint32_t exit = back ? flow.exit : flow.port;
-  sim_.append(sim_.ports_[exit].acknowledgements, number);
-  sim_.serve(exit);
+  packets_.append(links_[exit].acknowledgements, number);
+  hosts_.serve(exit);
 }
 
 // ---- Pulls
 
-std::uint32_t PacketSimulation::Pulled::nic_of_receiver(std::uint32_t index) {
+std::uint32_t Pulled::nic_of_receiver(std::uint32_t index) {
   if (pacers_.empty()) {
-    pacers_.resize(sim_.nics_.size());
-    for (const Port& port : sim_.ports_) {
+    pacers_.resize(hosts_.nics());
+    for (std::uint32_t number = 0; number < links_.size(); ++number) {
+      const Port& port = links_[number];
       if (!port.at_switch)
         pacers_[port.nic].interval_ps = std::llround(interval_bytes_ * 8e12 / static_cast<double>(port.rate));
     }
   }
-  return sim_.ports_[sim_.flows_[index].exit].nic;
+  return links_[flows_[index].exit].nic;
 }
 
-bool PacketSimulation::Pulled::pull_at_once(std::uint32_t index) {
+bool Pulled::pull_at_once(std::uint32_t index) {
   Pacer& pacer = pacers_[nic_of_receiver(index)];
   // While others stand in line nobody is pulled out of turn.
-  const std::int64_t now_ps = sim_.events_.now() * 1000;
+  const std::int64_t now_ps = events_.now() * 1000;
   if (pacer.ticks || now_ps < pacer.free_ps) return false;
   pacer.free_ps = now_ps + pacer.interval_ps;
   return true;
 }
 
-void PacketSimulation::Pulled::stand_in_line(std::uint32_t index, std::size_t line) {
+void Pulled::stand_in_line(std::uint32_t index, std::size_t line) {
   Place& place = places_[index];
   if (place.waits[line]) return;
   place.waits[line] = true;
@@ -182,16 +190,16 @@ void PacketSimulation::Pulled::stand_in_line(std::uint32_t index, std::size_t li
   if (!pacer.ticks) tick_later(nic);
 }
 
-void PacketSimulation::Pulled::tick_later(std::uint32_t nic) {
+void Pulled::tick_later(std::uint32_t nic) {
   Pacer& pacer = pacers_[nic];
   pacer.ticks = true;
   // Rounded up to whole nanoseconds; what that is too late is made good at the next pull (below).
-  sim_.schedule(std::max(sim_.events_.now(), (pacer.free_ps + 999) / 1000), kTimer, nic);
+  events_.schedule(std::max(events_.now(), (pacer.free_ps + 999) / 1000), kTimer, nic);
 }
 
-void PacketSimulation::Pulled::timer(const WheelEvent& event) {
+void Pulled::timer(const WheelEvent& event) {
   const std::uint32_t nic = event.subject;
-  const std::int64_t now_ps = sim_.events_.now() * 1000;
+  const std::int64_t now_ps = events_.now() * 1000;
   // Lines by rank: one is asked only when all before it are empty. Who no longer wants a pull costs none.
   for (std::size_t line = 0; line < kLines;) {
     const std::uint32_t index = pacers_[nic].lines[line].head;
@@ -213,4 +221,4 @@ void PacketSimulation::Pulled::timer(const WheelEvent& event) {
     tick_later(nic);
 }
 
-}  // namespace armilla
+}  // namespace armilla::packets
