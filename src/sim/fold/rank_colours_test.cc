@@ -128,6 +128,39 @@ TEST(RankColours, RanksThatShareMemoryAreSimulatedThemselves) {
   EXPECT_EQ(job.fold(true).simulated(), 256);
 }
 
+// Two groups of three ranks in two nodes of four, 0, 1, 4 and 2, 3, `last`, that all-reduce.
+std::int64_t simulated_of_two_groups(std::int32_t last) {
+  ColouredJob job;
+  job.machine.dimensions = {fast_dimension(DimensionKind::switched, 4),
+                            fast_dimension(DimensionKind::switched, 2)};
+  job.graph = {};
+  job.graph.ranks = 8;
+  job.graph.program_of.assign(8, 1);
+  job.graph.names.add("node");
+  GroupFamily& family = job.graph.families.emplace_back();
+  family.name = "replicas";
+  family.groups = {{0, 1, 4}, {2, 3, last}};
+  family.group_of.assign(8, -1);
+  for (const std::int32_t group : {0, 1}) {
+    for (const std::int32_t rank : family.groups[static_cast<std::size_t>(group)]) {
+      family.group_of[static_cast<std::size_t>(rank)] = group;
+      job.graph.program_of[static_cast<std::size_t>(rank)] = 0;
+    }
+  }
+  job.graph.collectives = {{CollectiveKind::all_reduce, Bytes(8000), 0}};
+  job.graph.programs.resize(2);
+  job.graph.programs[0].add(NodeKind::collective, Phase::forward, 1, -1, 0, {});
+  return job.fold().simulated();
+}
+
+// Both groups are served by one ring that enters at their first members, wherever these stand; where the
+// second group's place in the other node is its second, it is not, and 5 and 6, which do nothing, stand beside
+// members that differ.
+TEST(RankColours, GroupsThatLieAlikeInTheirNodesAreAlikeWhereverTheyBegin) {
+  EXPECT_EQ(simulated_of_two_groups(6), 4);
+  EXPECT_EQ(simulated_of_two_groups(7), 8);
+}
+
 // Everyone sends to both neighbours under one tag: which message a receive matches is a question of names.
 TEST(RankColours, AmbiguousMessagesAreNotFolded) {
   Graph graph;

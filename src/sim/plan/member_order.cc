@@ -43,6 +43,13 @@ void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
   if (machine.dimensions.size() < 2) return;
   const Dimension& first = machine.dimensions.front();
   if (passes_others(first)) return;
+  // Rings compare places and go round in their order. Where no cables join some of them, groups that differ
+  // by where their places begin are served alike: they share their plans, and their ranks fold.
+  std::int64_t begin = 0;
+  if (first.cables.empty() && !ranks.empty()) {
+    begin = first.size;
+    for (const std::int32_t rank : ranks) begin = std::min(begin, rank % first.size);
+  }
   std::int64_t node = -1;
   std::size_t count = 0;  // where the node's is
   for (const std::int32_t rank : ranks) {
@@ -52,7 +59,7 @@ void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
     }
     node = rank / first.size;
     ++places[count];
-    places.push_back(static_cast<std::int32_t>(rank % first.size));
+    places.push_back(static_cast<std::int32_t>(rank % first.size - begin));
   }
 }
 
