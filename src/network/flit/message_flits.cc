@@ -19,6 +19,7 @@
 #include "network/rough_time.h"
 #include "network/routing/least_loaded.h"
 #include "network/routing/ways.h"
+#include "network/senders_on_links.h"
 
 namespace armilla {
 namespace {
@@ -148,6 +149,10 @@ class MessageFlits final : public Network, public OwnClock {
         packets_before_(ways_.links().size()),
         carried_(ways_.links().size()) {
     foreseen_time_ = check_effort(settings_, graph_, setup.foreseen);
+    if (setup.shared_dimensions != 0) {
+      senders_.emplace(carried_.size());
+      shared_.resize(carried_.size());
+    }
     choose_buffers(settings_, values, graph_);
     graph_.divide(settings_.router.virtual_channels, settings_.router.atomic_vcs);
     engine_.emplace(graph_.network(), settings_.router, random_);
@@ -172,12 +177,16 @@ class MessageFlits final : public Network, public OwnClock {
   }
 
   std::vector<LinkUse> links() const override {
-    std::vector<NetworkSums::Carried> carried;
+    std::vector<NetworkSums::Carried> carried, shared = shared_;
+    if (senders_) senders_->bring_up(shared, queue().now());
     for (std::size_t link = 0; link < carried_.size(); ++link) {
       const double seconds = static_cast<double>(carried_[link].flits) *
                              static_cast<double>(settings_.flit_bytes) /
                              ways_.links()[link].figures.bandwidth.value;
       carried.push_back({from_seconds(seconds), carried_[link].bytes});
+      if (!senders_) continue;
+      carried.back().shared = shared[link].shared;
+      carried.back().senders = shared[link].senders;
     }
     return ways_.used(carried);
   }
@@ -188,7 +197,7 @@ class MessageFlits final : public Network, public OwnClock {
     const auto plural = [](std::int64_t count, std::string_view what) {
       return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
     };
-    return {
+    std::vector<std::string> notes = {
         fmt::format("network flit: {}routers of {} at {}, {} of {}; packets of up to {} of {}{}; every rank "
                     "is simulated, as "
                     "flits meet in routers, not on links alone",
@@ -199,6 +208,9 @@ class MessageFlits final : public Network, public OwnClock {
                     settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
                         ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
                         : "")};
+    if (std::string collision = ways_.collision_note(); !collision.empty())
+      notes.push_back(std::move(collision));
+    return notes;
   }
 
  private:
@@ -218,6 +230,7 @@ class MessageFlits final : public Network, public OwnClock {
   struct Alternatives {
     std::uint32_t begin = 0, count = 0;  // in ways_known_
     std::uint32_t packets_spread = 0;
+    std::vector<std::uint32_t> links{};  // of all that are taken, where senders_ are
   };
   // Packets of one message that wait for their interface: of the way's.
   struct Waiting {
@@ -335,6 +348,7 @@ class MessageFlits final : public Network, public OwnClock {
   void begin(std::uint32_t flight) {
     const Message& message = flights_[flight].message;
     Alternatives& found = alternatives_of(message);
+    if (senders_) senders_->enter(found.links, message.sender, queue().now(), shared_);
     if (ways_.routing().choice == WayChoice::first) {
       wait_at({flight, found.begin, message.bytes.value, flights_[flight].packets_left});
       return;
@@ -354,7 +368,17 @@ class MessageFlits final : public Network, public OwnClock {
     found->second.begin = static_cast<std::uint32_t>(known_ways_.size());
     for (const Ways::Way& way : ways_.ways(message)) known_ways_.push_back({way, graph_.add(way)});
     found->second.count = static_cast<std::uint32_t>(known_ways_.size()) - found->second.begin;
+    if (senders_) keep_links(found->second);
     return found->second;
+  }
+
+  void keep_links(Alternatives& pair) const {
+    const std::uint32_t taken = ways_.routing().choice == WayChoice::first ? 1 : pair.count;
+    for (const KnownWay& way : std::span(known_ways_).subspan(pair.begin, taken))
+      pair.links.insert(pair.links.end(), way.links.begin(), way.links.end());
+    std::ranges::sort(pair.links);
+    const auto [first, last] = std::ranges::unique(pair.links);
+    pair.links.erase(first, last);
   }
 
   // A link's load is what the packets that have it before them take.
@@ -427,6 +451,7 @@ class MessageFlits final : public Network, public OwnClock {
     // Taken out first: who is told may send at once.
     for (const std::uint32_t number : std::exchange(arrived_, {})) {
       const Message& message = flights_[number].message;
+      if (senders_) senders_->leave(alternatives_of(message).links, message.sender, queue().now(), shared_);
       const std::uint32_t target = message.target;
       const std::uint64_t argument = message.argument;
       flights_.release(number);
@@ -449,6 +474,8 @@ class MessageFlits final : public Network, public OwnClock {
   Slots<Flight> flights_;
   std::vector<std::uint32_t> arrived_;
   std::vector<Sums> carried_;
+  std::optional<SendersOnLinks> senders_;     // where there are several
+  std::vector<NetworkSums::Carried> shared_;  // and how long links were shared
   PlayTime foreseen_time_;
   std::int64_t messages_ = 0;
   bool received_ = false;  // of this cycle

@@ -11,6 +11,7 @@
 #include "network/routes.h"
 #include "network/routing/switch_trees.h"
 #include "network/routing/ways.h"
+#include "network/senders_on_links.h"
 
 namespace armilla {
 namespace {
@@ -21,53 +22,6 @@ std::vector<double> capacities_of(const Ways& ways, double factor) {
     capacities.push_back(link.figures.bandwidth.value * factor);  // bytes per second
   return capacities;
 }
-
-// Whose messages move over links, where several senders do.
-class SendersOnLinks {
- public:
-  explicit SendersOnLinks(std::size_t links) : on_(links) {}
-
-  void enter(std::uint32_t link, std::uint16_t sender, Time now, NetworkSums::Carried& sum) {
-    OnLink& on = on_[link];
-    const auto known = std::ranges::find(on.senders, sender, &Sender::name);
-    if (known != on.senders.end()) {
-      ++known->messages;
-      return;
-    }
-    bring_up(on, now, sum);
-    on.senders.push_back({sender, 1});
-  }
-  void leave(std::uint32_t link, std::uint16_t sender, Time now, NetworkSums::Carried& sum) {
-    OnLink& on = on_[link];
-    const auto known = std::ranges::find(on.senders, sender, &Sender::name);
-    if (--known->messages > 0) return;
-    bring_up(on, now, sum);
-    on.senders.erase(known);
-  }
-  // So far, if they are sharing it.
-  Time sharing(std::uint32_t link, Time now) const {
-    return on_[link].senders.size() > 1 ? now - on_[link].since : Time(0);
-  }
-
- private:
-  struct Sender {
-    std::uint16_t name = 0;
-    std::uint32_t messages = 0;
-  };
-  struct OnLink {
-    std::vector<Sender> senders;
-    Time since;  // as many
-  };
-  // Those that come and go at one moment do not share, in whatever order.
-  static void bring_up(OnLink& on, Time now, NetworkSums::Carried& sum) {
-    if (on.senders.size() > 1 && now > on.since) {
-      sum.shared = later(sum.shared, now - on.since);
-      sum.senders = std::max(sum.senders, static_cast<std::int32_t>(on.senders.size()));
-    }
-    on.since = now;
-  }
-  std::vector<OnLink> on_;
-};
 
 // Messages of one sender from one device to another keep their order; those of several share links.
 // Rates change only between rounds, once for all that began or ended in one.
@@ -220,8 +174,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   }
   NetworkSums sums() const override {
     NetworkSums sums{carried_, messages_};
-    for (std::uint32_t link = 0; senders_ && link < carried_.size(); ++link)
-      sums.links[link].shared = later(carried_[link].shared, senders_->sharing(link, queue_.now()));
+    if (senders_) senders_->bring_up(sums.links, queue_.now());
     return sums;
   }
   void repeat(const NetworkSums& from, const NetworkSums& until, std::int64_t times) override {
@@ -237,6 +190,10 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
 
   std::vector<LinkUse> links() const override { return ways_.used(carried_, classes_); }
   std::int64_t messages() const override { return messages_; }
+  std::vector<std::string> notes() const override {
+    std::string collision = ways_.collision_note();
+    return collision.empty() ? std::vector<std::string>{} : std::vector{std::move(collision)};
+  }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;

@@ -12,6 +12,7 @@
 #include "network/packet/limits.h"
 #include "network/packet/simulation.h"
 #include "network/routing/ways.h"
+#include "network/senders_on_links.h"
 
 namespace armilla {
 namespace {
@@ -81,7 +82,9 @@ class PacketNetwork final : public Network, public OwnClock {
         packets_(job_),
         counted_(ways_.links().size()),
         foreseen_time_(
-            play_time(packets_of(setup.foreseen, job_.settings), job_.settings.congestion_control)) {}
+            play_time(packets_of(setup.foreseen, job_.settings), job_.settings.congestion_control)) {
+    if (setup.shared_dimensions != 0 && !job_.flows_come) senders_.emplace(counted_.size());
+  }
 
   // Fast-forward leaves out nobody knows how much.
   PlayTime foreseen_time() const override { return job_.fast_forward ? PlayTime{} : foreseen_time_; }
@@ -97,6 +100,7 @@ class PacketNetwork final : public Network, public OwnClock {
     }
     Alternatives& found = alternatives_of(message);
     const auto chosen = static_cast<std::uint32_t>(found.begin + choose(found));
+    if (senders_) senders_->enter(row_links_[chosen], message.sender, queue().now(), counted_);
     const std::uint32_t number = flights_.add({message, chosen, 0});
     go_on(number, at_ns);
     wake_at(at_ns);
@@ -116,6 +120,7 @@ class PacketNetwork final : public Network, public OwnClock {
   std::vector<LinkUse> links() const override {
     packets_.bring_up();
     std::vector<NetworkSums::Carried> carried = counted_;
+    if (senders_) senders_->bring_up(carried, queue().now());
     for (std::uint32_t link = 0; link < carried.size(); ++link) {
       const packets::Simulation::Carried sent = packets_.carried(link);
       carried[link].busy = later(carried[link].busy, Time(sent.busy_ps));
@@ -126,6 +131,8 @@ class PacketNetwork final : public Network, public OwnClock {
   std::int64_t messages() const override { return messages_; }
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = forward_notes();
+    if (std::string collision = ways_.collision_note(); !collision.empty())
+      notes.push_back(std::move(collision));
     if (job_.settings.acks_take_no_time) {
       const std::int64_t lost = packets_.dropped_packets() + packets_.lost_packets();
       if (lost > 0)
@@ -185,8 +192,12 @@ class PacketNetwork final : public Network, public OwnClock {
     };
     if (std::ranges::none_of(ways, passes_devices)) {
       stretches_.push_back({new_connection(ways)});
+      keep_links(ways);
     } else {
-      for (const Ways::Way& way : ways) stretches_.push_back(row_of_connections(way, message.sender));
+      for (const Ways::Way& way : ways) {
+        stretches_.push_back(row_of_connections(way, message.sender));
+        keep_links(std::span(&way, 1));
+      }
     }
     found->second.count = static_cast<std::uint32_t>(stretches_.size()) - found->second.begin;
     return found->second;
@@ -204,6 +215,17 @@ class PacketNetwork final : public Network, public OwnClock {
       begin = link + 1;
     }
     return stretches;
+  }
+
+  // Those that the latest row leads over.
+  void keep_links(std::span<const Ways::Way> ways) {
+    if (!senders_) return;
+    std::vector<std::uint32_t>& links = row_links_.emplace_back();
+    if (job_.choice == WayChoice::first) ways = ways.first(1);
+    for (const Ways::Way& way : ways) links.insert(links.end(), way.begin(), way.end());
+    std::ranges::sort(links);
+    const auto [first, last] = std::ranges::unique(links);
+    links.erase(first, last);
   }
 
   std::uint32_t new_connection(std::span<const Ways::Way> ways) {
@@ -257,6 +279,7 @@ class PacketNetwork final : public Network, public OwnClock {
       if (!job_.flows_come && goes_on(number, flight)) continue;
       const std::uint32_t target = flight.message.target;
       const std::uint64_t argument = flight.message.argument;
+      if (senders_) senders_->leave(row_links_[flight.row], flight.message.sender, queue().now(), counted_);
       flights_.release(number);
       queue().handler(target).handle(argument);
     }
@@ -268,9 +291,11 @@ class PacketNetwork final : public Network, public OwnClock {
   std::map<std::pair<Ways::Way, std::uint16_t>, std::uint32_t> connections_;  // of rows, by way and sender
   std::unordered_map<ConnectionKey, Alternatives, ConnectionHash> known_;
   std::vector<std::vector<std::uint32_t>> stretches_;  // rows of connections
+  std::vector<std::vector<std::uint32_t>> row_links_;  // of each row, where senders_ are
   std::vector<std::int64_t> waiting_bytes_;            // per connection: posted, not there yet
   Slots<Flight> flights_;
   std::vector<NetworkSums::Carried> counted_;
+  std::optional<SendersOnLinks> senders_;  // where there are several
   PlayTime foreseen_time_;
   std::int64_t messages_ = 0;
 };

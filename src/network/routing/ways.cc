@@ -234,8 +234,28 @@ Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::o
             ? static_cast<std::size_t>(scrambled(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())
             : 0;
     way.push_back(equal[chosen]);
+    if (key && equal.size() > 1 && routing_.find == &Ways::hashed) {
+      hashed_.resize(links().size());
+      for (const std::uint32_t link : equal) hashed_[link].even += 1 / static_cast<double>(equal.size());
+      ++hashed_[equal[chosen]].pairs;
+    }
   }
   return way;
+}
+
+std::string Ways::collision_note() const {
+  constexpr double kWorthSaying = 1.5;
+  const auto crowding = [](const Hashed& link) {
+    // A pair alone meets nobody.
+    return link.pairs < 2 ? 0 : static_cast<double>(link.pairs) / std::max(link.even, 1.0);
+  };
+  const auto most = std::ranges::max_element(hashed_, {}, crowding);
+  if (most == hashed_.end() || crowding(*most) < kWorthSaying) return {};
+  return fmt::format(
+      "hashed ways (ecmp) collide: {} is on the way of {} pairs of devices, and {:.3g} would be its even "
+      "share; "
+      "routing=spray and routing=adaptive take all ways",
+      link_name(static_cast<std::uint32_t>(most - hashed_.begin())), most->pairs, most->even);
 }
 
 std::vector<Ways::Way> Ways::hashed(std::uint32_t source, std::uint32_t destination) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 
 #include "base/error_testing.h"
 
@@ -117,6 +120,55 @@ TEST(Ways, EqualOnesAreSharedOutByAHash) {
     if (!hashed) continue;
     for (const auto& [spine, count] : over) EXPECT_NEAR(count, 512, 80) << spine;
   }
+}
+
+// Of eight devices below a leaf each sends to one below another leaf, over four spines: two for each link up
+// and down if none collide.
+TEST(Ways, SayWhereHashesCollide) {
+  constexpr std::uint32_t kBelow = 8, kSpines = 4;
+  Machine machine;
+  machine.dimensions = {
+      {"fabric", DimensionKind::switched, 2 * kBelow, gigabytes_per_second(1), nanoseconds(1)}};
+  Interconnect& graph = machine.graph;
+  const LinkFigures figures = {gigabytes_per_second(1), nanoseconds(10), 0};
+  for (std::uint32_t d = 0; d < 2 * kBelow; ++d)
+    graph.nodes.push_back({NetworkNodeKind::device, "d" + std::to_string(d)});
+  for (std::uint32_t s = 0; s < 2 + kSpines; ++s)
+    graph.nodes.push_back(
+        {NetworkNodeKind::switched, (s < 2 ? "leaf" : "spine") + std::to_string(s < 2 ? s : s - 2)});
+  for (std::uint32_t d = 0; d < 2 * kBelow; ++d)
+    graph.cables.push_back({d, 2 * kBelow + d / kBelow, figures, figures, 0});
+  for (std::uint32_t leaf = 0; leaf < 2; ++leaf) {
+    for (std::uint32_t spine = 0; spine < kSpines; ++spine)
+      graph.cables.push_back({2 * kBelow + leaf, 2 * kBelow + 2 + spine, figures, figures, 0});
+  }
+  for (const char* const routing : {"ecmp", "first", "spray"}) {
+    Ways ways(machine, {}, routing);
+    EXPECT_EQ(ways.collision_note(), "");
+    std::map<std::string, int> taken;  // by link up
+    for (std::int32_t from = 0; from < 8; ++from) {
+      const Message message{from, from + 8, Bytes(1)};
+      if (ways.routing().choice == WayChoice::first) ++taken[ways.link_name(ways.way(message)[1])];
+      ways.ways(message);
+      ways.ways(message);  // known already
+    }
+    const std::string note = ways.collision_note();
+    if (std::string_view(routing) != "ecmp") {
+      EXPECT_EQ(note, "") << routing;  // nobody hashes
+      continue;
+    }
+    const auto most = std::max_element(taken.begin(), taken.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    ASSERT_GE(most->second, 3) << "by this hash";
+    EXPECT_EQ(note,
+              "hashed ways (ecmp) collide: " + most->first + " is on the way of " +
+                  std::to_string(most->second) +
+                  " pairs of devices, and 2 would be its even share; routing=spray and routing=adaptive "
+                  "take all ways");
+  }
+  Ways alone(machine, {}, "ecmp");
+  alone.ways({0, 8, Bytes(1)});
+  EXPECT_EQ(alone.collision_note(), "") << "one pair meets nobody";
 }
 
 TEST(Ways, SlowLinksAreThoseOfTheRanks) {

@@ -203,6 +203,11 @@ TEST(Simulate, SaysWhereSendersShareLinks) {
   EXPECT_THAT(notes(DimensionKind::switched, 2, "analytical"), is(shared + " by up to 2 at once, for "));
   EXPECT_THAT(notes(DimensionKind::switched, 2, "flow"), is(shared));
   EXPECT_THAT(notes(DimensionKind::switched, 2, "analytical-unshared"), testing::IsEmpty());
+  for (const std::string network : {"packet", "flit"}) {
+    const auto says = testing::Contains(testing::StartsWith(shared + " by up to 2 at once, for "));
+    EXPECT_THAT(notes(DimensionKind::switched, 2, network), says) << network;
+    EXPECT_THAT(notes(DimensionKind::switched, 1, network), testing::Not(says)) << network;
+  }
   EXPECT_THAT(notes(DimensionKind::ring, 1, "analytical"), testing::IsEmpty());
   EXPECT_THAT(notes(DimensionKind::ring, 2, "analytical"), is("on rings (d0) messages of different groups"));
 }
