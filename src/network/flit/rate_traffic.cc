@@ -306,7 +306,7 @@ void check(const FlitStudy& study, const FlitNetwork& network) {
   const double packets = static_cast<double>(network.nodes) * study.traffic.packets_per_node_cycle *
                          static_cast<double>(study.measuring.sample_cycles) *
                          static_cast<double>(study.measuring.most_samples);
-  if (packets > kMostPackets)
+  if (packets >= kMostPackets)
     throw Error(
         "",
         fmt::format("up to {:.3g} packets would be simulated, about {:.0f} hours", packets,

@@ -41,11 +41,12 @@ PlayTime play_time(double packets, CongestionControl control) {
 
 void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets,
                    CongestionControl control) {
-  if (packets <= static_cast<double>(kMostPackets)) return;
+  if (packets < static_cast<double>(kMostPackets)) return;
   throw Error(
       where,
-      fmt::format("the {} are {:.2g} packets, which would take about {} (at most {:.0e} are simulated)", what,
-                  packets, rough_time(play_time(packets, control).most), static_cast<double>(kMostPackets)),
+      fmt::format("the {} are {:.2g} packets, which would take about {} (fewer than {:.0e} are simulated)",
+                  what, packets, rough_time(play_time(packets, control).most),
+                  static_cast<double>(kMostPackets)),
       fmt::format("--network flow takes a time that does not depend on the bytes; a larger {} makes fewer "
                   "packets",
                   payload));

@@ -363,7 +363,7 @@ TEST(Packet, ExplainsWhatItRefuses) {
       "test: switch 3 needs 124788 bytes for the reserve and the headroom of its 3 ports, and its buffer has "
       "100000\n  hint: give the switches a larger BUFFER_SIZE (MB)");
   EXPECT_EQ(refusal([](FlowJob& job) { job.flows[0].bytes = 5'000'000'000'000; }),
-            "test: the flows are 5e+09 packets, which would take about 93 min (at most 1e+09 are "
+            "test: the flows are 5e+09 packets, which would take about 93 min (fewer than 1e+09 are "
             "simulated)\n  hint: "
             "--network flow takes a time that does not depend on the bytes; a larger PACKET_PAYLOAD_SIZE "
             "makes fewer "

@@ -20,7 +20,7 @@ inline constexpr std::int64_t kNackInterval = 500'000;                       // 
 inline constexpr std::int64_t kLongestPauseBits = 65535 * 512;               // IEEE 802.1Qbb
 inline constexpr std::int64_t kNicPause = 10'000, kNicPauseGap = 1'000'000;  // ns
 inline constexpr int kRetries = 7;
-inline constexpr std::int64_t kMostPackets = 1'000'000'000;  // that are simulated
+inline constexpr std::int64_t kMostPackets = 1'000'000'000;  // fewer are simulated
 
 // Time to send, to the nearest nanosecond, halves down.
 inline std::int64_t transmission_ns(std::uint32_t bytes, std::int64_t bits_per_second) {
