@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <optional>
 #include <tuple>
 
 #include "base/slots.h"
 #include "network/fair_ports.h"
+#include "network/flow/fluid_rings.h"
 #include "network/link_table.h"
+#include "network/routing/ways.h"
 #include "network/topology.h"
 
 namespace armilla {
@@ -79,27 +82,30 @@ struct Crossing {
   Time head, tail;  // first and last byte at the near end; once it is crossed, at the far end
 };
 
-// A message with links still to cross, or behind a port.
+// A message with links still to cross, behind a port, or in rings.
 struct SharedFlight {
   Message message;
-  Position at;  // beyond the link
+  Position at;  // beyond the link, or before rings that are shared
   Crossing crossing;
   bool is_last = false;  // its link: the event is its last byte at the destination if the link is free for it
   bool is_through = false;       // no link is left: the event is its last byte at the destination
-  bool at_port = false;          // that it shares with other senders' messages: without an event
+  bool at_port = false;          // or in rings, shared with other senders' messages: without an event
   std::uint32_t called_off = 0;  // events so far, of all flights of this number
-  // The link has a port (network/fair_ports.h), or kNoFairPort; the latest port, where it leads.
+  // The link has a port (network/fair_ports.h), or kNoFairPort, or kRings; the latest port, where it leads.
   std::uint32_t port = 0;
   const LinkSpeed* port_speed = nullptr;
   Position beyond_port;
 };
 
 constexpr std::uint32_t kNoFairPort = UINT32_MAX;
+// No port, but the first of one or several links of rings that are shared (network/flow/fluid_rings.h).
+constexpr std::uint32_t kRings = UINT32_MAX - 1;
 
 class Analytical final : public EventHandler,
                          public AnalyticalBase,
                          public RoundObserver,
-                         public FairPorts::Client {
+                         public FairPorts::Client,
+                         public FluidRings::Client {
  public:
   Analytical(const NetworkSetup& setup, bool stores, bool is_fair)
       : AnalyticalBase(setup),
@@ -108,10 +114,14 @@ class Analytical final : public EventHandler,
         stores_(stores),
         ports_(queue_, *this) {
     queue_.add_observer(*this);
-    for (std::uint32_t d = 0; d < topology_.dimensions() && is_fair; ++d)
-      has_ports_.push_back(d < 32 && (setup.shared_dimensions >> d & 1) != 0 &&
-                           !passes_others(topology_.dimension(d)));
     has_ports_.resize(topology_.dimensions());
+    has_rings_.resize(topology_.dimensions());
+    for (std::uint32_t d = 0; d < std::min(topology_.dimensions(), 32U) && is_fair; ++d) {
+      if ((setup.shared_dimensions >> d & 1) == 0) continue;
+      const bool passes = passes_others(topology_.dimension(d));
+      (passes ? has_rings_ : has_ports_)[d] = true;
+      if (passes && !rings_) rings_.emplace(queue_, links_.largest_bandwidth(), *this);
+    }
   }
 
   // Over a single link a message is an event of its receiver. Another is copied last: read right after it was
@@ -128,6 +138,11 @@ class Analytical final : public EventHandler,
       flight.crossing.service = time_on(*way.first.speed, message);
       flight.crossing.head = flight.crossing.tail = queue_.now();
       flight.message = message;
+      if (way.first.port == kRings) {
+        flight.at = way.beyond_first;
+        enter_rings(slot);
+        return kEndOfTime;
+      }
       flight.beyond_port = way.beyond_first;
       flight.port = way.first.port;
       sending_ = &way;
@@ -176,11 +191,11 @@ class Analytical final : public EventHandler,
     // Booked at once: its way is at hand.
     if (sending_ != nullptr && sent_ == departure.flight) {
       flight.at = sending_->beyond;
-      wait_for(departure.flight, flight.message, sending_->second, flight.at.hops_left == 0);
+      wait_behind_port(departure.flight, sending_->second);
       return;
     }
     flight.at = flight.beyond_port;
-    wait_for_next(departure.flight, flight.message, flight.at);
+    wait_behind_port(departure.flight, hop_on(flight.message, flight.at));
   }
   void called_off(std::uint32_t slot) override {
     SharedFlight& flight = flights_[slot];
@@ -189,6 +204,19 @@ class Analytical final : public EventHandler,
     flight.at_port = true;
     flight.crossing.speed = flight.port_speed;
     flight.crossing.service = time_on(*flight.port_speed, flight.message);
+  }
+
+  void leaves_rings(std::uint32_t slot, Time begin) override {
+    SharedFlight& flight = flights_[slot];
+    Crossing& crossing = flight.crossing;
+    crossing.tail = std::max(queue_.now(), crossing.tail);
+    crossing.head = stores_ ? crossing.tail : begin;
+    flight.at_port = false;
+    if (flight.at.hops_left == 0) {
+      deliver(slot);
+    } else {
+      wait_for_next(slot, flight.message, flight.at);
+    }
   }
 
   void handle(std::uint64_t argument) override {
@@ -235,6 +263,15 @@ class Analytical final : public EventHandler,
       };
       ports_.add_state(state, at_port, [&](Time begun) { floor = std::min(floor, begun); });
     }
+    if (rings_) {
+      const auto in_rings = [&](std::uint32_t slot) {
+        const SharedFlight& flight = flights_[slot];
+        const Digest what = described(flight);
+        return digest_of(what.low, what.high, flight.at.rank, flight.at.dimension, flight.at.hops_left,
+                         std::max(Time(0), flight.crossing.tail - now).value);
+      };
+      rings_->add_state(state, in_rings, [&](Time begun) { floor = std::min(floor, begun); });
+    }
     for (std::size_t number = 0; number < intakes_.size(); ++number)
       intakes_[number].add_state(state, number, floor, now);
     links_.add_state(state, floor, now);
@@ -243,11 +280,21 @@ class Analytical final : public EventHandler,
 
   // What has reached a link in this round crosses it now.
   void round_over() override {
-    if (reaching_.empty()) return;
+    if (!reaching_.empty()) cross_links();
+    if (rings_) [[unlikely]]
+      rings_->round_over();
+  }
+
+ private:
+  void cross_links() {
     if (any_meet_) order_those_that_meet();
     for (const std::uint32_t slot : reaching_) {
       SharedFlight& flight = flights_[slot];
       if (flight.port != kNoFairPort) {
+        if (flight.port == kRings) {
+          enter_rings(slot);
+          continue;
+        }
         flight.beyond_port = flight.at;
         enter_port(slot);
         continue;
@@ -264,7 +311,6 @@ class Analytical final : public EventHandler,
     ++round_;
   }
 
- private:
   // Over a link of a message's way.
   struct Hop {
     Link* link = nullptr;
@@ -277,8 +323,8 @@ class Analytical final : public EventHandler,
     Position beyond_first, beyond;
   };
 
-  // The receiver may send, and the pool grow.
-  void deliver(std::uint32_t slot) {
+  // The receiver may send, and the pool grow. In line for those that every message passes.
+  [[gnu::always_inline]] void deliver(std::uint32_t slot) {
     const SharedFlight& flight = flights_[slot];
     const Time arrival = flight.crossing.tail;
     const std::uint32_t target = flight.message.target;
@@ -327,7 +373,53 @@ class Analytical final : public EventHandler,
     ports_.join(flight.port, {slot, flight.message.sender, crossing.head, crossing.tail, crossing.service});
   }
 
+  // Over all links of rings in a row at once, but where nodes pass on whole messages. From where rings that
+  // are shared are all that lies behind, messages of one sender wait for those to the same place.
+  void enter_rings(std::uint32_t slot) {
+    SharedFlight& flight = flights_[slot];
+    const Message& message = flight.message;
+    Crossing& crossing = flight.crossing;
+    Time latency;
+    do {
+      const LinkId id = topology_.advance(message, flight.at);
+      Link& link = links_.at(id);
+      crossing.speed = &links_.speed(id);
+      crossing.service = time_on(*crossing.speed, message);
+      link.busy = later(link.busy, crossing.service);
+      link.bytes = saturating_add(link.bytes, message.bytes);
+      latency = later(latency, crossing.speed->latency);
+      rings_->take(link, crossing.speed->bandwidth);
+    } while (!stores_ && flight.at.hops_left > 0 && leads_into_rings(message, flight.at));
+    crossing.tail = later(crossing.tail, latency);
+    flight.is_last = flight.is_through = false;
+    flight.at_port = true;
+    FluidRings::Passage passage{slot, message.sender, message.bytes};
+    if (only_rings_until(message, flight.at.dimension))
+      passage.ends =
+          pair_key(static_cast<std::uint32_t>(message.source), static_cast<std::uint32_t>(flight.at.rank));
+    rings_->enter(passage, later(queue_.now(), latency));
+  }
+  bool leads_into_rings(const Message& message, Position at) const {
+    return has_rings_[topology_.advance(message, at).dimension];
+  }
+  // Whether a message has passed none but rings, so that its source and its place tell the whole way. (Behind
+  // other links two messages may come to one place from one rank, and to two from another that folding takes
+  // for it.)
+  bool only_rings_until(const Message& message, std::uint32_t last) const {
+    for (std::uint32_t d = 0; d < last; ++d) {
+      if (message.dimension == kAllDimensions && !passes_others(topology_.dimension(d)) &&
+          topology_.coordinate(message.source, d) != topology_.coordinate(message.destination, d))
+        return false;
+    }
+    return true;
+  }
+
   Hop hop_on(const Message& message, Position& at) {
+    if (rings_ && leads_into_rings(message, at)) [[unlikely]] {
+      Position beyond = at;
+      const LinkId id = topology_.advance(message, beyond);
+      return {&links_.at(id), &links_.speed(id), nullptr, kRings};
+    }
     const LinkId id = topology_.advance(message, at);
     Link& link = links_.at(id);
     return {&link, &links_.speed(id, message), intake_of(id, link), port_of(id, link)};
@@ -338,7 +430,8 @@ class Analytical final : public EventHandler,
     found.first = hop_on(message, found.beyond_first);
     found.second = {};
     found.beyond = found.beyond_first;
-    if (found.beyond.hops_left > 0) found.second = hop_on(message, found.beyond);
+    if (found.beyond.hops_left > 0 && found.first.port != kRings)
+      found.second = hop_on(message, found.beyond);
   }
 
   void begin(Crossing& crossing, const Hop& hop, const Message& message) {
@@ -391,6 +484,14 @@ class Analytical final : public EventHandler,
     wait_for(slot, message, hop, at.hops_left == 0);
   }
 
+  // What may be called off before its last byte has left must not enter rings earlier.
+  void wait_behind_port(std::uint32_t slot, const Hop& hop) {
+    SharedFlight& flight = flights_[slot];
+    if (hop.port == kRings) [[unlikely]]
+      flight.crossing.head = flight.crossing.tail;
+    wait_for(slot, flight.message, hop, flight.at.hops_left == 0);
+  }
+
   // A last hop needs no event of its own when the link turns out to be free: it is reserved at the moment of
   // arrival. All messages of a link come through here with the same latency, so that they are served in the
   // order in which they reached it.
@@ -405,8 +506,11 @@ class Analytical final : public EventHandler,
     flight.port = hop.port;
     flight.is_last = is_last && hop.port == kNoFairPort;
     Time time = crossing.tail;
-    if (flight.is_last)
+    if (flight.is_last) {
       time = later(std::max(later(crossing.head, crossing.service), crossing.tail), speed.latency);
+    } else if (hop.port == kRings) [[unlikely]] {
+      time = std::max(queue_.now(), crossing.head);
+    }
     schedule(time, slot);
   }
 
@@ -420,7 +524,8 @@ class Analytical final : public EventHandler,
   std::uint32_t round_ = 1;
   bool any_meet_ = false;
   FairPorts ports_;
-  std::vector<char> has_ports_;  // per dimension
+  std::optional<FluidRings> rings_;          // that several senders use, if there are any
+  std::vector<char> has_ports_, has_rings_;  // per dimension: that several senders use
   std::deque<Intake> intakes_;
 };
 

@@ -56,6 +56,14 @@ const LinkSpeed& LinkTable::pair_speed(const LinkId& id, const Message& message)
   return pair_speeds_[d][static_cast<std::size_t>(id.owner * topology_.dimension(d).size + other)];
 }
 
+Bandwidth LinkTable::largest_bandwidth() const {
+  Bandwidth largest;
+  for (const std::vector<LinkSpeed>& speeds : speeds_) {
+    for (const LinkSpeed& speed : speeds) largest = std::max(largest, speed.bandwidth);
+  }
+  return largest;
+}
+
 // Of all cables that the link stands for, or of PCIe.
 Bandwidth LinkTable::whole_bandwidth(const LinkId& id) const {
   const Dimension& dimension = topology_.dimension(id.dimension);

@@ -47,6 +47,7 @@ class LinkTable {
     const std::vector<LinkSpeed>& speeds = speeds_[id.dimension];
     return speeds.size() == 1 ? speeds.front() : speeds[static_cast<std::size_t>(id.owner)];
   }
+  Bandwidth largest_bandwidth() const;
   // Of a link on a message's way: between members joined by cables, those that join its ends. Of messages
   // that say what share of the dimension's bandwidth they get, that of the dimension.
   const LinkSpeed& speed(const LinkId& id, const Message& message) const {

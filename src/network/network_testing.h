@@ -24,9 +24,13 @@ struct Seen {
 // Sends messages at their times and notes when each arrives.
 class NetworkBench : public MessageLabels, public EventHandler {
  public:
-  NetworkBench(const Machine& machine, const std::string& network)
-      : target_(queue_.add_handler(*this)),
-        network_(make_network(parse_component(network, "test"), {machine, queue_, *this})) {}
+  // `shared`: dimensions of several senders (NetworkSetup::shared_dimensions).
+  explicit NetworkBench(const Machine& machine, const std::string& network, std::uint32_t shared = 0)
+      : target_(queue_.add_handler(*this)) {
+    NetworkSetup setup{machine, queue_, *this};
+    setup.shared_dimensions = shared;
+    network_ = make_network(parse_component(network, "test"), setup);
+  }
 
   Seen play(std::vector<Sent> sent) {
     sent_ = std::move(sent);
@@ -56,8 +60,9 @@ class NetworkBench : public MessageLabels, public EventHandler {
   Seen seen_;
 };
 
-inline Seen play(const Machine& machine, const std::string& network, const std::vector<Sent>& sent) {
-  return NetworkBench(machine, network).play(sent);
+inline Seen play(const Machine& machine, const std::string& network, const std::vector<Sent>& sent,
+                 std::uint32_t shared = 0) {
+  return NetworkBench(machine, network, shared).play(sent);
 }
 
 inline Machine machine_with(DimensionKind kind, std::int64_t size) {

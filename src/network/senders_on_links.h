@@ -13,16 +13,23 @@ namespace armilla {
 
 class SendersOnLinks {
  public:
-  explicit SendersOnLinks(std::size_t links) : on_(links) {}
+  // What reports say of a link (LinkUse).
+  struct Sums {
+    Time& shared;
+    std::int32_t& senders;
+  };
+
+  explicit SendersOnLinks(std::size_t links = 0) : on_(links) {}
+  void add_link() { on_.emplace_back(); }
 
   // Of all links of a message's way.
   void enter(std::span<const std::uint32_t> way, std::uint16_t sender, Time now,
              std::vector<NetworkSums::Carried>& sums) {
-    for (const std::uint32_t link : way) enter(link, sender, now, sums[link]);
+    for (const std::uint32_t link : way) enter(link, sender, now, {sums[link].shared, sums[link].senders});
   }
   void leave(std::span<const std::uint32_t> way, std::uint16_t sender, Time now,
              std::vector<NetworkSums::Carried>& sums) {
-    for (const std::uint32_t link : way) leave(link, sender, now, sums[link]);
+    for (const std::uint32_t link : way) leave(link, sender, now, {sums[link].shared, sums[link].senders});
   }
   // `sums` with what is not over yet.
   void bring_up(std::vector<NetworkSums::Carried>& sums, Time now) const {
@@ -30,21 +37,21 @@ class SendersOnLinks {
       sums[link].shared = later(sums[link].shared, sharing(link, now));
   }
 
-  void enter(std::uint32_t link, std::uint16_t sender, Time now, NetworkSums::Carried& sum) {
+  void enter(std::uint32_t link, std::uint16_t sender, Time now, const Sums& sums) {
     OnLink& on = on_[link];
     const auto known = std::ranges::find(on.senders, sender, &Sender::name);
     if (known != on.senders.end()) {
       ++known->messages;
       return;
     }
-    bring_up(on, now, sum);
+    bring_up(on, now, sums);
     on.senders.push_back({sender, 1});
   }
-  void leave(std::uint32_t link, std::uint16_t sender, Time now, NetworkSums::Carried& sum) {
+  void leave(std::uint32_t link, std::uint16_t sender, Time now, const Sums& sums) {
     OnLink& on = on_[link];
     const auto known = std::ranges::find(on.senders, sender, &Sender::name);
     if (--known->messages > 0) return;
-    bring_up(on, now, sum);
+    bring_up(on, now, sums);
     on.senders.erase(known);
   }
   // So far, if they are sharing it.
@@ -62,10 +69,10 @@ class SendersOnLinks {
     Time since;  // as many
   };
   // Those that come and go at one moment do not share, in whatever order.
-  static void bring_up(OnLink& on, Time now, NetworkSums::Carried& sum) {
+  static void bring_up(OnLink& on, Time now, const Sums& sums) {
     if (on.senders.size() > 1 && now > on.since) {
-      sum.shared = later(sum.shared, now - on.since);
-      sum.senders = std::max(sum.senders, static_cast<std::int32_t>(on.senders.size()));
+      sums.shared = later(sums.shared, now - on.since);
+      sums.senders = std::max(sums.senders, static_cast<std::int32_t>(on.senders.size()));
     }
     on.since = now;
   }

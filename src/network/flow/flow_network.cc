@@ -7,6 +7,7 @@
 
 #include "network/flow.h"
 #include "network/flow/fluid_ways.h"
+#include "network/flow/fluids.h"
 #include "network/flow/max_min.h"
 #include "network/routes.h"
 #include "network/routing/switch_trees.h"
@@ -24,8 +25,7 @@ std::vector<double> capacities_of(const Ways& ways, double factor) {
 }
 
 // Messages of one sender from one device to another keep their order; those of several share links.
-// Rates change only between rounds, once for all that began or ended in one.
-class FlowNetwork final : public Network, public EventHandler, public RoundObserver {
+class FlowNetwork final : public Network, public RoundObserver, public Fluids::Client {
  public:
   FlowNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : queue_(setup.queue),
@@ -33,11 +33,9 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
         ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
         trees_(ways_.link_graph()),
         adaptive_(is_adaptive(ways_.routing().choice)),
-        factor_(values.fraction("bandwidth-factor")),
-        rates_(capacities_of(ways_, factor_)),
+        fluids_(queue_, MaxMin(capacities_of(ways_, values.fraction("bandwidth-factor"))), *this),
         carried_(ways_.links().size()),
-        classes_(setup.link_classes),
-        target_(queue_.add_handler(*this)) {
+        classes_(setup.link_classes) {
     queue_.add_observer(*this);
     if (setup.shared_dimensions != 0) senders_.emplace(carried_.size());
     if (!folds()) return;
@@ -61,114 +59,66 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       uses = std::move(branch.links);
     } else {
       // One that may choose does so when it begins to move, and waits for the latencies of the first way.
-      uses = choose_ways(ways_.ways(message), adaptive_ ? WayChoice::first : ways_.routing().choice, rates_);
+      uses = choose_ways(ways_.ways(message), adaptive_ ? WayChoice::first : ways_.routing().choice,
+                         fluids_.rates());
       latency = latency_of(uses);
     }
     if (folds()) uses = folded(uses, message.source);
     if (!adapts(message)) add_up(uses, message.bytes, 1);
-    const std::uint32_t number = rates_.open(uses);
-    if (number >= flights_.size()) flights_.resize(number + 1);
-    // Numbers are used again: events of an earlier flight with this one are told apart by the generation.
-    Flight& flight = flights_[number];
-    flight = Flight(flight.generation + 1);
-    flight.message = message;
-    flight.connection = connection_of(message);
-    flight.event = later(queue_.now(), latency);
-    look_again(number);
+    const std::uint32_t number =
+        fluids_.open(uses, message.bytes, connection_of(message), later(queue_.now(), latency));
+    if (number >= under_way_.size()) under_way_.resize(number + 1);
+    under_way_[number] = message;
     // Nobody can say when: others that come may slow it down.
     return kEndOfTime;
   }
 
-  void handle(std::uint64_t argument) override {
-    const auto number = static_cast<std::uint32_t>(argument);
-    Flight& flight = flights_[number];
-    const Time now = queue_.now();
-    if (flight.generation != argument >> 32) return;                   // of one before it
-    if (flight.state == State::closed || flight.event != now) return;  // it was to be done later, and is not
-    if (flight.state == State::waiting) {
-      Connection& connection = connections_[flight.connection];
-      if (connection.flowing == kNone) {
-        begin(number);
-      } else {
-        flight.event = kEndOfTime;
-        (connection.first == kNone ? connection.first : flights_[connection.last].next) = number;
-        connection.last = number;
-      }
-    } else if (flight.done > now) {  // it slowed down since
-      // Events are not taken back when a rate falls: the event comes, and is put off.
-      expect(number);
-    } else {
-      end(number);
+  void begins(std::uint32_t number) override {
+    const Message& message = under_way_[number];
+    // It chooses when it begins to move, by the loads of that moment, which it could not know when it was
+    // sent.
+    if (adapts(message)) {
+      MaxMin& rates = fluids_.rates();
+      const std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, rates);
+      rates.change(number, uses);
+      add_up(uses, message.bytes, 1);
     }
+    for (const MaxMin::Use& use : uses_of_senders(number))
+      senders_->enter(use.link, message.sender, queue_.now(), sums_of(use.link));
   }
 
-  void round_over() override {
-    if (!changed_) return;
-    changed_ = false;
-    const Time now = queue_.now();
-    for (const std::uint32_t number : rates_.solve()) {
-      Flight& flight = flights_[number];
-      const double rate = rates_.rate(number);
-      if (rate == flight.rate) continue;
-      flight.left = std::max(0.0, flight.left - flight.rate * in_seconds(now - flight.since));
-      flight.since = now;
-      flight.rate = rate;
-      flight.done = later(now, from_seconds(flight.left / rate));
-      // Only a sooner end needs a new event; a later one is found when the old event comes.
-      if (flight.done < flight.event) expect(number);
-    }
+  // The receiver may send, and what is under way move in memory.
+  void is_through(std::uint32_t number) override {
+    const Message& message = under_way_[number];
+    for (const MaxMin::Use& use : uses_of_senders(number))
+      senders_->leave(use.link, message.sender, queue_.now(), sums_of(use.link));
+    const std::uint32_t target = message.target;
+    const std::uint64_t argument = message.argument;
+    fluids_.close(number);
+    queue_.handler(target).handle(argument);
   }
+
+  void round_over() override { fluids_.round_over(); }
 
   void count(const Message& message, std::int64_t times) override {
-    std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, rates_);
+    std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, fluids_.rates());
     if (folds()) uses = folded(uses, message.source);
     add_up(uses, message.bytes, times);
   }
-  // Rates depend neither on the time nor on the order in which flows came. Events that were put off are
-  // counted, too, when they are due.
+  // Rates depend neither on the time nor on the order in which flows came.
   bool add_state(StateDigest& state) const override {
-    // What counts are distances from now: two states are alike if all that is to come is, whenever it is.
-    const Time now = queue_.now();
-    const auto from_now = [&](Time time) { return time == kEndOfTime ? INT64_MAX : (time - now).value; };
-    std::vector<bool> has_place(flights_.size());
-    const auto add = [&](const Flight& flight, std::int64_t place) {
-      const Message& message = flight.message;
+    fluids_.add_state(state, [&](std::uint32_t number) {
+      const Message& message = under_way_[number];
       const Digest told = labels_.describe(message.target, message.argument);
-      state.add('f', message.source, message.destination, message.sender, message.tree, message.bytes.value,
-                labels_.label(message).parts[2], told.low, told.high, static_cast<int>(flight.state), place,
-                std::bit_cast<std::uint64_t>(flight.left), std::bit_cast<std::uint64_t>(flight.rate),
-                flight.state == State::flowing ? from_now(flight.since) : 0, from_now(flight.done),
-                from_now(flight.event));
-    };
-    // Places in the line of a connection are told, since numbers of flights are not: those are handed out
-    // anew and mean nothing.
-    for (const Connection& connection : connections_) {
-      std::int64_t place = 0;
-      for (std::uint32_t number = connection.first; number != kNone; number = flights_[number].next) {
-        add(flights_[number], ++place);
-        has_place[number] = true;
-      }
-    }
-    for (std::uint32_t number = 0; number < flights_.size(); ++number) {
-      const Flight& flight = flights_[number];
-      if (flight.state == State::closed || has_place[number]) continue;
-      add(flight, 0);
-      if (!adapts(flight.message) || flight.state != State::flowing) continue;
-      for (const MaxMin::Use& use : rates_.uses(number))
-        state.add('u', flight.message.source, flight.message.destination, use.link);
-    }
-    queue_.for_each_pending([&](const Event& event) {
-      if (event.target != target_) return;
-      const auto number = static_cast<std::uint32_t>(event.argument);
-      const Flight& flight = flights_[number];
-      const bool is_meant = flight.generation == event.argument >> 32 && flight.state != State::closed &&
-                            flight.event == event.time;
-      if (is_meant) {
-        state.add('e', flight.message.source, flight.message.destination, static_cast<int>(flight.state),
-                  labels_.label(flight.message).parts[2], from_now(event.time));
-      } else {
-        state.add('s', from_now(event.time));
-      }
+      return digest_of(message.source, message.destination, message.sender, message.tree, message.bytes.value,
+                       labels_.label(message).parts[2], told.low, told.high);
+    });
+    if (!adaptive_) return true;
+    fluids_.for_each_moving([&](std::uint32_t number) {
+      const Message& message = under_way_[number];
+      if (!adapts(message)) return;
+      for (const MaxMin::Use& use : fluids_.rates().uses(number))
+        state.add('u', message.source, message.destination, use.link);
     });
     return true;
   }
@@ -196,28 +146,6 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   }
 
  private:
-  static constexpr std::uint32_t kNone = UINT32_MAX;
-  enum class State : std::uint8_t { waiting, flowing, closed };
-  struct Flight {
-    explicit Flight(std::uint32_t before = 0) : generation(before) {}
-    std::uint32_t generation;  // flights that had the number before it
-    Message message;
-    std::uint32_t connection = 0;
-    std::uint32_t next = kNone;  // that waits for the connection behind it
-    double left = 0;             // bytes, at `since`
-    double rate = 0;             // bytes per second, from then on
-    Time since;
-    Time done;   // at this rate
-    Time event;  // when the network looks at it again, not after `done`
-    State state = State::waiting;
-  };
-
-  // Its messages flow one after the other.
-  struct Connection {
-    std::uint32_t flowing = kNone;
-    std::uint32_t first = kNone, last = kNone;  // of those whose latency is over
-  };
-
   // Over trees, each link of a member is one: chunks go up one after the other, while others come down.
   std::uint32_t connection_of(const Message& message) {
     const bool in_tree = message.tree != kNoTree;
@@ -225,65 +153,20 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     const std::uint64_t ends =
         in_tree ? trees_.link_of_member(message.tree, message.leg, message.source, message.destination)
                 : ends_of(message);
-    const auto [found, fresh] =
-        numbers.try_emplace({ends, message.sender}, static_cast<std::uint32_t>(connections_.size()));
-    if (fresh) connections_.emplace_back();
+    const auto [found, fresh] = numbers.try_emplace({ends, message.sender}, Fluids::kNoConnection);
+    if (fresh) found->second = fluids_.add_connection();
     return found->second;
   }
 
   // What goes along a tree has its way.
   bool adapts(const Message& message) const { return adaptive_ && message.tree == kNoTree; }
 
-  void begin(std::uint32_t number) {
-    Flight& flight = flights_[number];
-    connections_[flight.connection].flowing = number;
-    flight.state = State::flowing;
-    flight.left = static_cast<double>(flight.message.bytes.value);
-    flight.since = queue_.now();
-    // It chooses when it begins to move, by the loads of that moment, which it could not know when it was
-    // sent.
-    if (adapts(flight.message)) {
-      const std::vector<MaxMin::Use> uses =
-          choose_ways(ways_.ways(flight.message), ways_.routing().choice, rates_);
-      rates_.change(number, uses);
-      add_up(uses, flight.message.bytes, 1);
-    }
-    if (flight.message.bytes == Bytes(0)) {
-      flight.done = queue_.now();
-      expect(number);
-      return;
-    }
-    // Its end is known at the end of the round, with its rate.
-    flight.event = flight.done = kEndOfTime;
-    rates_.add(number);
-    for (const MaxMin::Use& use : uses_of_senders(number))
-      senders_->enter(use.link, flight.message.sender, queue_.now(), carried_[use.link]);
-    changed_ = true;
-  }
-
-  void end(std::uint32_t number) {
-    const Flight& flight = flights_[number];
-    Connection& connection = connections_[flight.connection];
-    if (flight.message.bytes > Bytes(0)) {
-      rates_.remove(number);
-      for (const MaxMin::Use& use : uses_of_senders(number))
-        senders_->leave(use.link, flight.message.sender, queue_.now(), carried_[use.link]);
-      changed_ = true;
-    }
-    connection.flowing = kNone;
-    // The next of the connection goes before the receiver is told: what the receiver sends in answer comes
-    // behind it.
-    if (const std::uint32_t next = connection.first; next != kNone) {
-      connection.first = flights_[next].next;
-      begin(next);
-    }
-    deliver(number);
-  }
-
   // What is looked at of a message that begins or ends.
   std::span<const MaxMin::Use> uses_of_senders(std::uint32_t number) const {
-    return senders_ ? rates_.uses(number) : std::span<const MaxMin::Use>();
+    const bool is_shared = senders_ && under_way_[number].bytes > Bytes(0);
+    return is_shared ? fluids_.rates().uses(number) : std::span<const MaxMin::Use>();
   }
+  SendersOnLinks::Sums sums_of(std::uint32_t link) { return {carried_[link].shared, carried_[link].senders}; }
 
   // Of the way, or of all ways on the average, as each carries its share.
   Time latency_of(std::span<const MaxMin::Use> uses) const {
@@ -339,43 +222,20 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     }
   }
 
-  void expect(std::uint32_t number) {
-    flights_[number].event = flights_[number].done;
-    look_again(number);
-  }
-  void look_again(std::uint32_t number) {
-    const Flight& flight = flights_[number];
-    queue_.schedule(flight.event, target_, std::uint64_t{flight.generation} << 32 | number);
-  }
-
-  // The receiver may send, and the flights move in memory.
-  void deliver(std::uint32_t number) {
-    Flight& flight = flights_[number];
-    flight.state = State::closed;
-    const std::uint32_t target = flight.message.target;
-    const std::uint64_t argument = flight.message.argument;
-    rates_.close(number);
-    queue_.handler(target).handle(argument);
-  }
-
   EventQueue& queue_;
   const MessageLabels& labels_;
   Ways ways_;
   SwitchTrees trees_;
   bool adaptive_;
-  double factor_;
-  MaxMin rates_;
+  Fluids fluids_;
+  std::vector<Message> under_way_;  // by their numbers as fluids
   std::unordered_map<ConnectionKey, std::uint32_t, ConnectionHash> connection_numbers_;
   std::unordered_map<ConnectionKey, std::uint32_t, ConnectionHash> tree_connections_;
-  std::vector<Connection> connections_;
-  std::vector<Flight> flights_;  // by their number among the rates
   std::vector<NetworkSums::Carried> carried_;
   std::optional<SendersOnLinks> senders_;  // where there are several
   const LinkClasses& classes_;
   std::vector<std::int64_t> rank_sizes_;  // of classes, per rank that stands for others
   std::int64_t messages_ = 0;
-  std::uint32_t target_;
-  bool changed_ = false;
 };
 
 class FlowLinks final : public MessageLinks {

@@ -9,20 +9,35 @@ namespace armilla {
 MaxMin::MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
                std::vector<double> weights)
     : links_(capacities.size()), flows_(weights.size()), uses_(std::move(uses)), place_(uses_.size()) {
-  // Levels are multiples of one quantum, no finer than the last bit of the largest capacity. Sums and
-  // differences of such numbers are exact, so that rates depend neither on the order in which flows came nor
-  // on how much of the network was worked out anew.
-  const double largest = capacities.empty() ? 1 : std::ranges::max(capacities);
-  quantum_ = std::ldexp(1, std::ilogb(largest) - 52);
-  per_quantum_ = 1 / quantum_;
-  // Down, so that no more is given out than there is; but never nothing.
-  for (std::size_t link = 0; link < links_.size(); ++link)
-    links_[link].capacity = std::max(quantum_, rounded_down(capacities[link]));
+  set_quantum(capacities.empty() ? 1 : std::ranges::max(capacities));
+  for (std::size_t link = 0; link < links_.size(); ++link) set_capacity(links_[link], capacities[link]);
   for (std::size_t flow = 0; flow < flows_.size(); ++flow) {
     flows_[flow].weight = weights[flow];
     flows_[flow].begin = begin[flow];
     flows_[flow].end = begin[flow + 1];
   }
+}
+
+MaxMin::MaxMin(double largest) {
+  set_quantum(largest);
+}
+
+std::uint32_t MaxMin::add_link(double capacity) {
+  set_capacity(links_.emplace_back(), capacity);
+  return static_cast<std::uint32_t>(links_.size() - 1);
+}
+
+// Levels are multiples of one quantum, no finer than the last bit of the largest capacity. Sums and
+// differences of such numbers are exact, so that rates depend neither on the order in which flows came nor on
+// how much of the network was worked out anew.
+void MaxMin::set_quantum(double largest) {
+  quantum_ = std::ldexp(1, std::ilogb(largest) - 52);
+  per_quantum_ = 1 / quantum_;
+}
+
+// Down, so that no more is given out than there is; but never nothing.
+void MaxMin::set_capacity(Link& link, double capacity) const {
+  link.capacity = std::max(quantum_, rounded_down(capacity));
 }
 
 double MaxMin::rounded_down(double rate) const {

@@ -34,6 +34,9 @@ class MaxMin {
 
   // None yet: flows are opened.
   explicit MaxMin(std::vector<double> capacities) : MaxMin(std::move(capacities), {0}, {}, {}) {}
+  // Nor links: these are added, none with more capacity than `largest`.
+  explicit MaxMin(double largest);
+  std::uint32_t add_link(double capacity);
 
   // One more flow, which is not there yet: its number, that of a closed one or a new one.
   std::uint32_t open(std::span<const Use> uses, double weight = 1);
@@ -84,6 +87,8 @@ class MaxMin {
 
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
+  void set_quantum(double largest);
+  void set_capacity(Link& link, double capacity) const;
   void touch(std::uint32_t flow);
   void take_in(std::uint32_t flow);
   void take_in_others(const Link& link);

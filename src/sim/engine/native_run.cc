@@ -25,27 +25,35 @@ void order_records(Result& result) {
   });
 }
 
+// Lone plays (sim/memo/lone_plays.h) are told, too: their network then serves as that of the run.
+NativePlay told_of_senders(const NativePlay& play) {
+  NativePlay told = play;
+  if (!told.shared_dimensions) {
+    told.shared_dimensions =
+        shared_dimensions(play.graph, play.issued, play.study.machine, play.classes, play.planner);
+  }
+  return told;
+}
+
 }  // namespace
 
 NativeRun::NativeRun(const NativePlay& play)
-    : NativeRun(play,
+    : NativeRun(told_of_senders(play),
                 effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)) {}
 
 NativeRun::NativeRun(const NativePlay& play, Effort effort)
     : order_(shares_memory(play.options.remote_memory) ? OrderRule::rounds_by_number : OrderRule::rounds,
              play.classes.simulated(), queue_),
-      network_(make_network(play.study.network,
-                            {.machine = play.study.machine,
-                             .queue = queue_,
-                             .labels = *this,
-                             .stands_for = play.classes.stands_for,
-                             .slow_links = play.study.what_if.links,
-                             .damage = play.study.what_if.damage,
-                             .packets = play.options.packets,
-                             .foreseen = {effort.all_messages, effort.all_bytes},
-                             .shared_dimensions = shared_dimensions(
-                                 play.graph, play.issued, play.study.machine, play.classes, play.planner),
-                             .link_classes = play.classes.links})),
+      network_(make_network(play.study.network, {.machine = play.study.machine,
+                                                 .queue = queue_,
+                                                 .labels = *this,
+                                                 .stands_for = play.classes.stands_for,
+                                                 .slow_links = play.study.what_if.links,
+                                                 .damage = play.study.what_if.damage,
+                                                 .packets = play.options.packets,
+                                                 .foreseen = {effort.all_messages, effort.all_bytes},
+                                                 .shared_dimensions = *play.shared_dimensions,
+                                                 .link_classes = play.classes.links})),
       context_{play.graph, play.classes, queue_, order_, *network_},
       groups_(play.graph, play.classes, play.planner),
       recorder_(play.graph, play.classes,

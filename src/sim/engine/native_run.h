@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "cost/cost.h"
@@ -38,6 +39,8 @@ struct NativePlay {
   const RankClasses& classes;
   CollectivePlanner& planner;
   const SimulationOptions& options;
+  // Those of the run that this one is a part of (sim/plan/senders.h); else of the graph.
+  std::optional<std::uint32_t> shared_dimensions = {};
 };
 
 class NativeRun final : MessageLabels, RoundObserver {

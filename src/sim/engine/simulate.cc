@@ -11,13 +11,11 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
-#include "network/topology.h"
 #include "sim/astra/astra_engine.h"
 #include "sim/engine/native_run.h"
 #include "sim/fold/astra_fold.h"
 #include "sim/fold/rank_colours.h"
 #include "sim/link_loads.h"
-#include "sim/plan/senders.h"
 
 namespace armilla {
 namespace {
@@ -234,23 +232,6 @@ void note_shared_links(Result& result) {
                   fmt::join(shared, "; ")));
 }
 
-// Rings keep one order for all senders (docs/models/analytical_network.md), which another network would not.
-void note_shared_rings(Result& result, const Machine& machine, const ComponentChoice& network,
-                       std::uint32_t shared_dimensions) {
-  const NetworkPromises promises = promises_of(network);
-  if (!promises.meets_on_links_only || !promises.knows_dimensions) return;
-  std::vector<std::string> rings;
-  for (std::uint32_t d = 0; d < std::min<std::size_t>(machine.dimensions.size(), 32); ++d) {
-    if ((shared_dimensions >> d & 1) != 0 && passes_others(machine.dimensions[d]))
-      rings.push_back(machine.dimensions[d].name);
-  }
-  if (rings.empty()) return;
-  result.notes.push_back(fmt::format(
-      "on rings ({}) messages of different groups, or of collectives and pipelines, wait for each "
-      "other: the network {} serves them there first come, first served, flow shares the links",
-      fmt::join(rings, ", "), network.name));
-}
-
 void check_ranks(std::int64_t devices, const Graph& graph) {
   if (devices != graph.ranks)
     throw Error("simulation", fmt::format("{} ranks on a machine of {} devices", graph.ranks, devices));
@@ -307,9 +288,6 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   note_unseen_links(result, machine, study.network);
   note_switches(result, graph, study);
   note_shared_links(result);
-  if (std::ranges::any_of(machine.dimensions, passes_others))
-    note_shared_rings(result, machine, study.network,
-                      shared_dimensions(graph, issued, machine, classes, planner));
   constexpr std::int64_t kWorthSaying = 64;  // ranks
   if (!classes.why_whole.empty() && graph.ranks >= kWorthSaying) {
     result.notes.push_back(fmt::format("{} of {} ranks were simulated one by one: {}", classes.simulated(),

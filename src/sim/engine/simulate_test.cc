@@ -189,7 +189,7 @@ TEST(Simulate, CollectivesShareTheCablesThatBothTake) {
 TEST(Simulate, SaysWhereSendersShareLinks) {
   const auto notes = [](DimensionKind kind, std::uint32_t families, const std::string& network) {
     Study study = study_of({dimension(kind, 4)});
-    study.network.name = network;
+    study.network = parse_component(network, "test");
     std::vector<CollectiveCall> calls(families, call(CollectiveKind::all_reduce, 64000));
     for (std::uint32_t i = 0; i < families; ++i) calls[i].family = i;
     Graph graph = graph_of(4, calls);
@@ -209,7 +209,8 @@ TEST(Simulate, SaysWhereSendersShareLinks) {
     EXPECT_THAT(notes(DimensionKind::switched, 1, network), testing::Not(says)) << network;
   }
   EXPECT_THAT(notes(DimensionKind::ring, 1, "analytical"), testing::IsEmpty());
-  EXPECT_THAT(notes(DimensionKind::ring, 2, "analytical"), is("on rings (d0) messages of different groups"));
+  EXPECT_THAT(notes(DimensionKind::ring, 2, "analytical"), is(shared + " by up to 2 at once, for "));
+  EXPECT_THAT(notes(DimensionKind::ring, 2, "analytical:sharing=first-come"), testing::IsEmpty());
 }
 
 TEST(Simulate, ReductionsAreChargedOnRequest) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "sim/fold/fold_property_testing.h"
 #include "sim/fold/rank_colours.h"
+#include "sim/plan/senders.h"
 
 namespace armilla {
 namespace {
@@ -49,6 +50,11 @@ std::vector<std::uint64_t> order_of(const Result& result) {
       order.push_back(chunk.node << 16 | chunk.chunk << 8 | chunk.phase);
   }
   return order;
+}
+
+std::uint32_t shared_dimensions_of(const RandomJob& job) {
+  CollectivePlanner planner(job.study.machine, job.study.collectives);
+  return shared_dimensions(job.graph, issued_by(job.graph), job.study.machine, unfolded(job.graph), planner);
 }
 
 std::optional<Result> outcome(const RandomJob& job, bool fold, bool every_message) {
@@ -153,6 +159,56 @@ TEST(FoldProperty, SharedLinksChangeNothing) {
   EXPECT_GT(sprayed, 200 / kCaseStep);
 }
 
+// Jobs on tori, whose links several senders share: folded or not, with collectives looked up or message by
+// message, equal to the picosecond for every rank and link. Where none do, the order of coming decides, as
+// always under sharing=first-come.
+TEST(FoldProperty, SharedRingsChangeNothing) {
+  int finished = 0, shared = 0, slower = 0, folded_jobs = 0, looked_up = 0, both = 0, unshared = 0;
+  for (std::uint32_t seed = 0; seed < 2000; seed += kCaseStep) {
+    SCOPED_TRACE(seed);
+    RandomJob job = RandomJobs(seed).make_on_torus();
+    const std::optional<Result> played = outcome(job, false, true), folded = outcome(job, true, true);
+    const std::optional<Result> quick = outcome(job, false, false), all = outcome(job, true, false);
+    for (const std::optional<Result>* result : {&folded, &quick, &all})
+      ASSERT_EQ(result->has_value(), played.has_value());
+    if (!played) continue;
+    ++finished;
+    EXPECT_EQ(quick->messages, played->messages);
+    EXPECT_EQ(all->messages, folded->messages);
+    EXPECT_EQ(order_of(*quick), order_of(*played));
+    for (const std::optional<Result>* result : {&folded, &quick, &all}) expect_equal(job, **result, *played);
+    const bool is_shared =
+        std::ranges::any_of(played->links, [](const LinkUse& link) { return link.shared > Time(0); });
+    if (is_shared) {
+      ++shared;
+      folded_jobs += folded->messages < played->messages ? 1 : 0;
+      looked_up += quick->events < played->events ? 1 : 0;
+      both += folded->messages < played->messages && all->events < folded->events ? 1 : 0;
+    }
+    const bool shares_none = shared_dimensions_of(job) == 0;
+    if (job.study.network.name == "analytical" && job.study.network.parameters.empty()) {
+      job.study.network = parse_component("analytical:sharing=first-come", "test");
+      const std::optional<Result> first_come = outcome(job, true, false);
+      ASSERT_TRUE(first_come.has_value());
+      slower += is_shared && first_come->iteration > played->iteration ? 1 : 0;
+      if (shares_none) {
+        ++unshared;
+        expect_equal(job, *first_come, *played);
+      }
+    }
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+  EXPECT_GT(finished, 1400 / kCaseStep);
+  EXPECT_GT(shared, 300 / kCaseStep);
+  EXPECT_GT(slower, 60 / kCaseStep);
+  EXPECT_GT(unshared, 250 / kCaseStep);
+  // Few are shared and short: one in eleven jobs may have none.
+  if (kCaseStep > 1) return;
+  EXPECT_GT(folded_jobs, 25);
+  EXPECT_GT(looked_up, 5);
+  EXPECT_GT(both, 0);
+}
+
 // Jobs of which only sums are kept, where chains of computations are one event each: equal to the picosecond
 // for every rank and link, folded or not.
 TEST(FoldProperty, ChainsChangeNothing) {
@@ -213,14 +269,17 @@ Records records_of(const Result& result, const Graph& graph, bool written_out) {
 
 // Jobs whose programs repeat: folded in time or not, by themselves or written out, and with the other short
 // cuts or without, equal to the picosecond for every rank and link.
-class FoldRepetition : public testing::TestWithParam<bool> {};
+enum class Looping { dimensions, links, tori };
+class FoldRepetition : public testing::TestWithParam<Looping> {};
 TEST_P(FoldRepetition, ChangesNothing) {
-  const bool on_links = GetParam();
-  const std::uint32_t jobs = on_links ? 240 : 400;
+  const bool on_links = GetParam() == Looping::links, on_torus = GetParam() == Looping::tori;
+  const std::uint32_t jobs = on_links || on_torus ? 240 : 400;
   int finished = 0, left_out = 0, several_periods = 0, with_messages = 0, both = 0, looked_up = 0;
   for (std::uint32_t seed = 0; seed < jobs; seed += kCaseStep) {
     SCOPED_TRACE(seed);
-    RandomJob job = on_links ? RandomJobs(seed).make_looping_on_links() : RandomJobs(seed).make_looping();
+    RandomJob job = on_links   ? RandomJobs(seed).make_looping_on_links()
+                    : on_torus ? RandomJobs(seed).make_looping_on_torus()
+                               : RandomJobs(seed).make_looping();
     validate_graph(job.graph);
     job.options.intervals = false;
     RandomJob whole = job;
@@ -254,7 +313,7 @@ TEST_P(FoldRepetition, ChangesNothing) {
   if (kCaseStep == 1) {
     EXPECT_GT(looked_up, 16);
   }
-  if (on_links) {
+  if (on_links || on_torus) {
     EXPECT_GT(finished, 160 / kCaseStep);
     EXPECT_GT(left_out, 24 / kCaseStep);
     EXPECT_GT(several_periods, 24 / kCaseStep);
@@ -268,8 +327,13 @@ TEST_P(FoldRepetition, ChangesNothing) {
   EXPECT_GT(with_messages, 80 / kCaseStep);
   EXPECT_GT(both, 20 / kCaseStep);
 }
-INSTANTIATE_TEST_SUITE_P(OnLinksOrDimensions, FoldRepetition, testing::Bool(),
-                         [](const auto& instance) { return instance.param ? "Links" : "Dimensions"; });
+INSTANTIATE_TEST_SUITE_P(OnLinksOrDimensions, FoldRepetition,
+                         testing::Values(Looping::dimensions, Looping::links, Looping::tori),
+                         [](const auto& instance) {
+                           return instance.param == Looping::dimensions ? "Dimensions"
+                                  : instance.param == Looping::links    ? "Links"
+                                                                        : "Tori";
+                         });
 
 }  // namespace
 }  // namespace armilla

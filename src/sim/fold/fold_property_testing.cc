@@ -7,7 +7,7 @@ namespace armilla {
 
 RandomJob RandomJobs::make() {
   begin();
-  const std::uint32_t steps = 2 + pick(7);
+  const std::uint32_t steps = 2 + pick(7) + (on_torus_ ? 4 : 0);
   for (std::uint32_t step = 0; step < steps; ++step) add_step();
   return job_;
 }
@@ -41,6 +41,16 @@ RandomJob RandomJobs::make_looping_on_links() {
   make_looping();
   put_on_links();
   return job_;
+}
+
+RandomJob RandomJobs::make_on_torus() {
+  on_torus_ = true;
+  return make();
+}
+
+RandomJob RandomJobs::make_looping_on_torus() {
+  on_torus_ = true;
+  return make_looping();
 }
 
 void RandomJobs::put_on_links() {
@@ -191,6 +201,7 @@ void RandomJobs::make_machine() {
     Dimension dimension;
     dimension.name = "d" + std::to_string(d);
     dimension.kind = static_cast<DimensionKind>(pick(3));
+    if (on_torus_) dimension.kind = DimensionKind::ring;
     dimension.size = std::min<std::int64_t>(most, 2 + pick(dimensions == 1 ? 12 : 4));
     const double bandwidths[] = {1, 1, 2, 0.7, 3.3};
     dimension.bandwidth = gigabytes_per_second(bandwidths[pick(ties_ ? 2 : 5)]);
@@ -236,7 +247,7 @@ void RandomJobs::make_groups() {
     }
   }
   std::shuffle(axes_.begin(), axes_.end(), random_);
-  if (lone_ && !one_in(3)) {  // those of the machine after all
+  if ((lone_ || on_torus_) && !one_in(3)) {  // those of the machine after all
     axes_.clear();
     for (const Dimension& dimension : job_.study.machine.dimensions) axes_.push_back(dimension.size);
   }

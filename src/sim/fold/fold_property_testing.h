@@ -40,6 +40,9 @@ class RandomJobs {
   // and spines or rails, whose cables are mostly alike.
   RandomJob make_on_links();
   RandomJob make_looping_on_links();
+  // Whose dimensions are all rings.
+  RandomJob make_on_torus();
+  RandomJob make_looping_on_torus();
 
  private:
   std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
@@ -68,6 +71,7 @@ class RandomJobs {
   std::uint32_t append(std::size_t program, NodeKind kind, std::uint64_t payload);
 
   std::mt19937 random_;
+  bool on_torus_ = false;
   bool ties_ = false;   // much at once: equal sizes, few dependences
   bool loops_ = false;  // dependences reach back a few nodes only
   bool lone_ = false;   // one thing after the other, mostly collectives of one family

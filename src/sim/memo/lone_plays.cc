@@ -40,7 +40,12 @@ bool is_uniform(const NativeRun& run, const std::vector<RankClass>& members) {
 }  // namespace
 
 LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
-    : graph_(run.graph), study_(run.study), classes_(run.classes), planner_(run.planner), ways_(ways) {
+    : graph_(run.graph),
+      study_(run.study),
+      classes_(run.classes),
+      planner_(run.planner),
+      ways_(ways),
+      shared_dimensions_(run.shared_dimensions) {
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {
     if (study_.collectives.charge_reductions && other.device.memory_bandwidth != device.memory_bandwidth)
@@ -122,7 +127,7 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
   options.record_ranks = group.real;
   const RankClasses alone = only_group(classes_, call.family, group_class);
   const std::vector<Issued> issued = issued_by(one_node_);
-  NativeRun run({one_node_, issued, study_, {}, alone, planner_, options});
+  NativeRun run({one_node_, issued, study_, {}, alone, planner_, options, shared_dimensions_});
   Moments moments(run);
   run.tell_of_rounds(moments);
   run.play();

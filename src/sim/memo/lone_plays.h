@@ -79,6 +79,7 @@ class LonePlays {
   const RankClasses& classes_;
   CollectivePlanner& planner_;
   MessageWays& ways_;
+  std::optional<std::uint32_t> shared_dimensions_;
   Graph one_node_;  // what is played
   std::map<Key, Known> known_;
   std::map<std::vector<std::int32_t>, std::uint32_t> representations_;  // numbers

@@ -1,0 +1,113 @@
+#include "network/flow/fluids.h"
+
+#include <algorithm>
+
+namespace armilla {
+
+std::uint32_t Fluids::add_connection() {
+  connections_.emplace_back();
+  return static_cast<std::uint32_t>(connections_.size() - 1);
+}
+
+std::uint32_t Fluids::open(std::span<const MaxMin::Use> uses, Bytes bytes, std::uint32_t connection,
+                           Time time) {
+  const std::uint32_t fluid = rates_.open(uses);
+  if (fluid >= flights_.size()) flights_.resize(fluid + 1);
+  // Numbers are used again: events of an earlier flight with this one are told apart by the generation.
+  Flight& flight = flights_[fluid];
+  flight = Flight(flight.generation + 1);
+  flight.connection = connection;
+  flight.bytes = bytes;
+  flight.event = time;
+  look_again(fluid);
+  return fluid;
+}
+
+void Fluids::handle(std::uint64_t argument) {
+  const auto fluid = static_cast<std::uint32_t>(argument);
+  Flight& flight = flights_[fluid];
+  const Time now = queue_.now();
+  if (flight.generation != argument >> 32) return;                   // of one before it
+  if (flight.state == State::closed || flight.event != now) return;  // it was to be done later, and is not
+  if (flight.state == State::waiting) {
+    if (flight.connection == kNoConnection || connections_[flight.connection].moving == kNone) {
+      begin(fluid);
+      return;
+    }
+    Connection& connection = connections_[flight.connection];
+    flight.event = kEndOfTime;
+    (connection.first == kNone ? connection.first : flights_[connection.last].next) = fluid;
+    connection.last = fluid;
+  } else if (flight.done > now) {  // it slowed down since
+    // Events are not taken back when a rate falls: the event comes, and is put off.
+    expect(fluid);
+  } else {
+    end(fluid);
+  }
+}
+
+void Fluids::begin(std::uint32_t fluid) {
+  Flight& flight = flights_[fluid];
+  if (flight.connection != kNoConnection) connections_[flight.connection].moving = fluid;
+  flight.state = State::moving;
+  flight.left = static_cast<double>(flight.bytes.value);
+  flight.begun = flight.since = queue_.now();
+  client_.begins(fluid);
+  if (flight.bytes == Bytes(0)) {
+    flight.done = queue_.now();
+    expect(fluid);
+    return;
+  }
+  // Its end is known at the end of the round, with its rate.
+  flight.event = flight.done = kEndOfTime;
+  rates_.add(fluid);
+  changed_ = true;
+}
+
+void Fluids::end(std::uint32_t fluid) {
+  Flight& flight = flights_[fluid];
+  flight.state = State::closed;
+  if (flight.bytes > Bytes(0)) {
+    rates_.remove(fluid);
+    changed_ = true;
+  }
+  // The next of the connection goes before the receiver is told: what the receiver sends in answer comes
+  // behind it.
+  if (flight.connection != kNoConnection) {
+    Connection& connection = connections_[flight.connection];
+    connection.moving = kNone;
+    if (const std::uint32_t next = connection.first; next != kNone) {
+      connection.first = flights_[next].next;
+      begin(next);
+    }
+  }
+  client_.is_through(fluid);
+}
+
+void Fluids::work_out_rates() {
+  changed_ = false;
+  const Time now = queue_.now();
+  for (const std::uint32_t fluid : rates_.solve()) {
+    Flight& flight = flights_[fluid];
+    const double rate = rates_.rate(fluid);
+    if (rate == flight.rate) continue;
+    flight.left = std::max(0.0, flight.left - flight.rate * in_seconds(now - flight.since));
+    flight.since = now;
+    flight.rate = rate;
+    flight.done = later(now, from_seconds(flight.left / rate));
+    // Only a sooner end needs a new event; a later one is found when the old event comes.
+    if (flight.done < flight.event) expect(fluid);
+  }
+}
+
+void Fluids::expect(std::uint32_t fluid) {
+  flights_[fluid].event = flights_[fluid].done;
+  look_again(fluid);
+}
+
+void Fluids::look_again(std::uint32_t fluid) {
+  const Flight& flight = flights_[fluid];
+  queue_.schedule(flight.event, target_, std::uint64_t{flight.generation} << 32 | fluid);
+}
+
+}  // namespace armilla
