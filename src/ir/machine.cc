@@ -1,6 +1,7 @@
 #include "ir/machine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -14,6 +15,13 @@ FlopRate matrix_rate(const Device& device, DType dtype) {
   return found != device.matrix_rate.end() ? found->second : device.vector_rate;
 }
 
+bool are_of_nothing(const KernelRates& rates) {
+  const auto is_of_nothing = [](const auto& row) { return row.second.range.is_of_nothing(); };
+  return rates.memory.range.is_of_nothing() &&
+         std::all_of(rates.matrix.begin(), rates.matrix.end(), is_of_nothing) &&
+         std::all_of(rates.attention.begin(), rates.attention.end(), is_of_nothing);
+}
+
 std::string_view name_of(DimensionKind kind) {
   switch (kind) {
     case DimensionKind::ring:
@@ -24,6 +32,12 @@ std::string_view name_of(DimensionKind kind) {
       return "Switch";
   }
   return "?";
+}
+
+std::string unverified_note(const Machine& machine) {
+  if (machine.unverified.empty()) return {};
+  return fmt::format("unverified figures of machine {}: {}", machine.name,
+                     fmt::join(machine.unverified, ", "));
 }
 
 std::int64_t rank_count(const Machine& machine) {

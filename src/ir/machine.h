@@ -29,6 +29,7 @@ namespace armilla {
 struct FittedRange {
   double least = 0, most = std::numeric_limits<double>::infinity();
   bool holds(double amount) const { return least <= amount && amount <= most; }
+  bool is_of_nothing() const { return most <= 0; }
 };
 
 // Rates of kernels by class and shape, fitted to measurements; what they mean: cost/kernels.h.
@@ -61,6 +62,8 @@ struct KernelRates {
   double sustained = 1;  // of the rate of a short burst, in a training loop (power, clocks, cold caches)
   std::string source;    // of the fits, with their residuals and ranges
 };
+// Whether no kernel was measured: the rates are then another device's.
+bool are_of_nothing(const KernelRates& rates);
 
 struct Device {
   std::string name;
@@ -109,6 +112,7 @@ struct CollectiveProtocol {
   // Through each further member in the dimensions inside, whom a ring passes in every step, a tree up
   // and down once.
   Time chain{};
+  std::string where{};  // the place of its name in a file
 };
 
 // Of a Switch dimension whose members are joined by cables instead: between these two of them.
@@ -158,6 +162,9 @@ struct Machine {
 };
 
 std::int64_t rank_count(const Machine& machine);
+
+// "unverified figures of machine dgx-a100: rail.latency"; empty where all are verified.
+std::string unverified_note(const Machine& machine);
 
 // Of one cable of a dimension that has some.
 Bandwidth cable_bandwidth(const Dimension& dimension);

@@ -184,7 +184,9 @@ enum class LibraryWay : std::uint8_t { rings_and_trees, in_switch };
 
 CollectiveProtocol read_protocol(const Config& config, LibraryWay way) {
   CollectiveProtocol protocol;
-  protocol.name = config.at("name").text();
+  const Config name = config.at("name");
+  protocol.name = name.text();
+  protocol.where = name.where();
   protocol.launch = config.at("launch").time();
   protocol.step = config.at("step").time();
   protocol.share = read_share(config, "share", 1);

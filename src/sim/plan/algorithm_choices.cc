@@ -81,7 +81,9 @@ void check_switches(const Machine& machine) {
     for (const AlgorithmInfo& info : collective_algorithms()) {
       if (info.in_switch) known.push_back(info.name);
     }
-    const std::string where = fmt::format("{}: dimension {}: in_switch", machine.name, dimension.name);
+    const std::string where = dimension.in_switch->where.empty()
+                                  ? fmt::format("{}: dimension {}: in_switch", machine.name, dimension.name)
+                                  : dimension.in_switch->where;
     if (std::ranges::find(known, name) == known.end())
       throw Error(where, fmt::format("'{:.60}' is no algorithm that runs in switches", name),
                   fmt::format("known: {}", fmt::join(known, ", ")));
@@ -125,7 +127,11 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
       const bool has_switch = number == kAllDimensions
                                   ? grows_trees && !machine.graph.empty() && wished.name() != kNvls
                                   : has_switch_for(wished.name(), machine, number);
-      if (!specific && (!wished.performs(kind) || (wished.in_switch() && !(has_switch && reduces)))) {
+      const bool misses_switch = wished.in_switch() && !(has_switch && reduces);
+      // Nor has anybody asked for it over all dimensions, where it was named for the first of them.
+      const bool unasked = number == kAllDimensions && options.decomposition != Decomposition::flat &&
+                           wished.performs(kind) && reduces;
+      if ((!specific && (!wished.performs(kind) || misses_switch)) || (unasked && misses_switch)) {
         replaced_[{kind, number}] = wished.name();
         wished = Algorithm(natural, where);
       }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/error_testing.h"
 #include "sim/plan/library.h"
 #include "sim/plan/member_order.h"
 
@@ -101,6 +102,21 @@ TEST(AlgorithmChoices, KnowWhoseSwitchesReduceInPhases) {
     EXPECT_EQ(choices.reducing_dimensions(kind), std::nullopt) << name_of(kind);
   for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::all_to_all})
     EXPECT_EQ(choices.reducing_dimensions(kind), 0b001U) << name_of(kind);
+}
+
+// One that is named for the first dimension is no wish for groups that span no whole dimensions.
+TEST(AlgorithmChoices, NamedByKindMayBeginInASwitch) {
+  const Machine machine = three_kinds();
+  CollectiveOptions options;
+  options.algorithms_by_kind[CollectiveKind::all_reduce] = {"nvls", "ring", "ring"};
+  const AlgorithmChoices choices(machine, options, {.knows_dimensions = true});
+  EXPECT_EQ(choices.taken(CollectiveKind::all_reduce, 0, 0).name(), "nvls");
+  EXPECT_EQ(choices.taken(CollectiveKind::all_reduce, kAllDimensions, 0).name(), "ring");
+  EXPECT_EQ(choices.replaced(CollectiveKind::all_reduce, kAllDimensions), "nvls");
+  // Where all dimensions are taken as one, it is what was asked for.
+  options.algorithms_by_kind[CollectiveKind::all_reduce] = {"nvls"};
+  options.decomposition = Decomposition::flat;
+  EXPECT_NE(error_of([&] { AlgorithmChoices(machine, options, {.knows_dimensions = true}); }), "no error");
 }
 
 // What is no wish of the user's is the library's to decide, and only where its figures were measured.

@@ -89,6 +89,8 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   run.warnings = run.result.warnings;
   run.notes.insert(run.notes.end(), run.result.notes.begin(), run.result.notes.end());
   if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
+  // Those of the device say nothing of a collective alone.
+  if (std::string note = unverified_note(study.machine); !note.empty()) run.notes.push_back(std::move(note));
   return run;
 }
 

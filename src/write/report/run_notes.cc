@@ -62,9 +62,8 @@ std::vector<std::string> all_notes(const Run& run) {
     return notes;
   }
   const Machine& machine = run.study.machine;
-  if (!machine.unverified.empty())
-    add_new(notes, {fmt::format("unverified figures of machine {}: {}", machine.name,
-                                fmt::join(machine.unverified, ", "))});
+  if (const std::string unverified = unverified_note(machine); !unverified.empty())
+    add_new(notes, {unverified});
   if (!machine.device.unverified.empty())
     add_new(notes, {fmt::format("unverified figures of device {}: {}", machine.device.name,
                                 fmt::join(machine.device.unverified, ", "))});

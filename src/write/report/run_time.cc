@@ -291,7 +291,7 @@ std::string bars(const Run& run, const std::vector<Group>& rows, const TextStyle
 }
 
 // Worth a line where not all of it is the compute model's, or some of it is beyond what that was fitted to.
-std::string sources_text(const ComputeShares& shares, std::size_t width) {
+std::string sources_text(const ComputeShares& shares, const Device& device, std::size_t width) {
   constexpr double kLeastShown = 0.0005;
   if (shares.measured + shares.interpolated < kLeastShown && shares.extrapolated < kLeastShown) return {};
   std::string text = "computing time: ";
@@ -299,11 +299,14 @@ std::string sources_text(const ComputeShares& shares, std::size_t width) {
     text +=
         fmt::format("{} measured, {} interpolated, ", percent(shares.measured), percent(shares.interpolated));
   text += fmt::format("{} modelled", percent(shares.modelled));
-  if (shares.extrapolated >= kLeastShown)
+  if (shares.extrapolated >= kLeastShown && device.kernels && are_of_nothing(*device.kernels)) {
+    text += fmt::format(": no kernel of {} was measured, its rates are another device's", device.name);
+  } else if (shares.extrapolated >= kLeastShown) {
     text += fmt::format(
         ", of all {} extrapolated: outside the range of the measurements that the rates were "
         "fitted to",
         percent(shares.extrapolated));
+  }
   return wrap(text, "  ", width);
 }
 
@@ -364,7 +367,7 @@ std::string time_section(const Run& run, const TextStyle& style) {
       waits += fmt::format(", one operator every {}", to_text(*issue));
     section += wrap(waits, "  ", style.width);
   }
-  section += sources_text(run.shares, style.width);
+  section += sources_text(run.shares, run.study.machine.device, style.width);
   return section + spread_text(run, table, groups, style.width);
 }
 
