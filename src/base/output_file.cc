@@ -119,10 +119,12 @@ class StagedFile {
 
 }  // namespace
 
-void write_files(const std::vector<NamedContents>& files) {
+namespace {
+
+void require_different(const std::vector<std::string>& paths) {
   std::set<std::filesystem::path> targets;
-  for (const NamedContents& file : files) {
-    if (file.path == kStandardOutput) {
+  for (const std::string& path : paths) {
+    if (path == kStandardOutput) {
       if (!targets.insert(kStandardOutput).second)
         throw Error("-", "two outputs would go to standard output", "give all but one a file");
       continue;
@@ -130,12 +132,63 @@ void write_files(const std::vector<NamedContents>& files) {
     // Two spellings of one path would overwrite each other: resolved paths are compared.
     std::error_code unknown;
     const std::filesystem::path target =
-        std::filesystem::weakly_canonical(std::filesystem::absolute(file.path), unknown);
+        std::filesystem::weakly_canonical(std::filesystem::absolute(path), unknown);
     const bool regular =
         !std::filesystem::exists(target, unknown) || std::filesystem::is_regular_file(target, unknown);
     if (regular && !targets.insert(target).second)
-      throw Error(file.path, "two outputs would go to this file", "give each its own");
+      throw Error(path, "two outputs would go to this file", "give each its own");
   }
+}
+
+// 0, or why nothing can be made in the folder.
+int why_not_into(const std::string& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) return errno;
+  if (!S_ISDIR(status.st_mode)) return ENOTDIR;
+  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+void require_writable(const std::string& path) {
+  if (path == kStandardOutput) return;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
+    if (!S_ISREG(status.st_mode)) {
+      if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) fail(path, errno);
+      return;
+    }
+  } else if (errno != ENOENT && errno != ENOTDIR) {
+    fail(path, errno);
+  }
+  const std::size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+  if (const int why = why_not_into(folder); why != 0) fail(path, why);
+}
+
+}  // namespace
+
+void check_targets(const std::vector<std::string>& paths) {
+  require_different(paths);
+  for (const std::string& path : paths) require_writable(path);
+}
+
+void check_target_folder(const std::string& path) {
+  if (path == kStandardOutput)
+    throw Error(path, "is standard output, no folder", "a folder of that name is ./-");
+  std::error_code unknown;
+  std::filesystem::path there = path;
+  while (there.has_relative_path() && !std::filesystem::exists(there, unknown)) there = there.parent_path();
+  const std::string folder = there.empty() ? "." : there.string();
+  if (!std::filesystem::is_directory(folder, unknown) && folder == path) throw Error(path, "is not a folder");
+  if (const int why = why_not_into(folder); why != 0)
+    throw Error(path, fmt::format("cannot make the folder: {}", std::strerror(why)));
+}
+
+void write_files(const std::vector<NamedContents>& files) {
+  std::vector<std::string> paths;
+  for (const NamedContents& file : files) paths.push_back(file.path);
+  require_different(paths);
   // All are staged before any is published, so a full disk leaves the old files as they are.
   std::vector<StagedFile> staged;
   staged.reserve(files.size());

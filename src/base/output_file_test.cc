@@ -111,6 +111,29 @@ TEST_F(OutputFile, APipeIsWrittenDirectlyAndOnlyWhenTheRestIsSafe) {
   EXPECT_THAT(listing(), ElementsAre("a"));
 }
 
+// Beforehand, in the words of the writing, and leaving nothing behind.
+TEST_F(OutputFile, TargetsAreCheckedBeforeTheWork) {
+  write_file(path("old"), "old");
+  check_targets({path("old"), path("new"), "-", "/dev/null", "/dev/stdout"});
+  for (const std::string& bad : {path("none/a"), path("old/a"), path("none/"), folder_, folder_ + "/"}) {
+    const std::string beforehand = error_of([&] { check_targets({path("new"), bad}); });
+    EXPECT_EQ(beforehand, error_of([&] { write_file(bad, "x"); })) << bad;
+    EXPECT_NE(beforehand, "no error");
+  }
+  EXPECT_EQ(error_of([] {
+              check_targets({"-", "-"});
+            }).substr(0, 42),
+            "-: two outputs would go to standard output");
+  EXPECT_NE(error_of([&] { check_targets({path("a"), folder_ + "/./a"}); }), "no error");
+  check_target_folder(folder_);
+  check_target_folder(path("a/b/c"));
+  EXPECT_EQ(error_of([&] { check_target_folder(path("old")); }), path("old") + ": is not a folder");
+  EXPECT_EQ(error_of([&] { check_target_folder(path("old/a")); }),
+            path("old/a") + ": cannot make the folder: Not a directory");
+  EXPECT_THAT(listing(), ElementsAre("old"));
+  EXPECT_EQ(read(path("old")), "old");
+}
+
 TEST_F(OutputFile, TwoOutputsCannotShareAFile) {
   EXPECT_EQ(error_of([&] {
               write_files({{path("a"), "1"}, {folder_ + "/./a", "2"}});

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "base/progress_line.h"
 #include "base/suggest.h"
 #include "cli/interrupt.h"
@@ -211,6 +212,27 @@ void require_value_before_rest(const std::vector<std::string>& typed, const CLI:
                 fmt::format("see '{} --help'", full_name(command)));
 }
 
+// What is written where is said by these options, whatever the command; what cannot be written is refused
+// before the work. (Databases are opened before it, and the prefix of translate's traces is no file.)
+void check_outputs(const CLI::App& command) {
+  constexpr std::array<std::string_view, 5> kOutputs = {"json", "csv", "svg", "trace", "links-csv"};
+  std::vector<std::string> files;
+  for (const CLI::Option* option : command.get_options()) {
+    const auto names_output = [&](const std::string& name) {
+      return std::ranges::find(kOutputs, name) != kOutputs.end();
+    };
+    const bool is_flag = option->get_items_expected_max() == 0;
+    if (is_flag || option->count() == 0 || !std::ranges::any_of(option->get_lnames(), names_output)) continue;
+    const auto path = option->as<std::string>();
+    if (option->get_type_name() == "DIR") {
+      if (path != "-") check_target_folder(path);  // what stands for standard output the command explains
+    } else {
+      files.push_back(path);
+    }
+  }
+  check_targets(files);
+}
+
 // What takes long says so as long as nothing is printed; `quiet`: at a terminal only.
 void execute(Command& command, const Session& session, bool quiet) {
   if (!session.progress && quiet) return command.execute(session);
@@ -265,6 +287,7 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
     const CLI::Option* const quiet = asked.get_option_no_throw("--quiet");
     const auto info = std::find_if(commands().begin(), commands().end(),
                                    [&](const CommandInfo& c) { return c.name == name; });
+    check_outputs(innermost(asked));
     execute(*instances[static_cast<std::size_t>(info - commands().begin())], session,
             quiet != nullptr && quiet->count() > 0);
     require_written(session.out);

@@ -34,6 +34,7 @@ class ScaleSimCommand final : public Command {
   void execute(const Session& session) override {
     request_.products = parse_choice(input_, kInputs, "-i") == 1;
     if (path_ == "-") throw Error("-p -", "is standard output, no folder", "a folder of that name is ./-");
+    if (!path_.empty()) check_target_folder(path_);
     const bool traces = parse_choice(save_, kSaveTraces, "-s") == 1;
     ScaleSimAnswer answer = run_scalesim(request_, *session.meter);
     if (traces) answer.notes.push_back("-s Y: traces of every access are not written");

@@ -32,6 +32,7 @@ class CalibrateCommand final : public Command {
     if (measured_.size() != studies_.size())
       throw Error("--measured", fmt::format("{} times for {} studies", measured_.size(), studies_.size()),
                   "give one for each study, in the same order");
+    check_targets({output_});
     std::vector<MeasuredStudy> steps;
     for (std::size_t i = 0; i < studies_.size(); ++i) {
       const std::string where = "--measured " + measured_[i];
