@@ -16,6 +16,7 @@ namespace armilla {
 
 struct Patience {
   Time longest = Time(3'600'000'000'000'000);  // an hour
+  bool asked = false;                          // for that, by the user
   // Told what is good to know before the first run, a sentence; may be empty.
   std::function<void(const std::string&)> tell{};
 };
@@ -29,7 +30,8 @@ struct ForeseenRuns {
   std::string fewer{};  // how to ask for less
 };
 
-// Throws Error where they take longer for sure, and tells of it where they may.
+// Throws Error where they take longer for sure, and tells of it where they may; of patience that was asked for
+// in vain, too.
 void check_patience(const ForeseenRuns& runs, const Patience& patience);
 
 // Some of many runs, spread over them.

@@ -18,6 +18,7 @@ void add_patience_flag(CLI::App& app, std::string& text, const std::string& grou
 Patience patience_of(const std::string& text, const Session& session, bool quiet) {
   Patience patience;
   if (!text.empty()) {
+    patience.asked = true;
     patience.longest = parse_time(text, "--patience " + text);
     if (patience.longest <= Time(0))
       throw Error("--patience", "leaves no time", "give a time above 0, such as 2h");

@@ -34,6 +34,8 @@ PlayTime extreme_of(const std::vector<PlayTime>& times,
 }  // namespace
 
 void check_patience(const ForeseenRuns& runs, const Patience& patience) {
+  if (patience.asked && patience.tell && runs.network.empty() && !runs.what.empty())
+    return patience.tell("--patience has no effect: it is for the networks packet and flit");
   const double longest = in_seconds(patience.longest);
   const bool varies = runs.least < runs.most;
   const auto counted = [&](std::int64_t count) {

@@ -48,6 +48,20 @@ TEST(Patience, NamesNoPatienceThatNobodyMayHave) {
   EXPECT_THAT(refusal_of_seconds(86'400 * 27, Time(1)), HasSubstr("hint: --network flow takes"));
 }
 
+// Only where it was asked for, and where there is something to run.
+TEST(Patience, TellsWhereItHasNoEffect) {
+  std::vector<std::string> told;
+  Patience patience;
+  patience.tell = [&](const std::string& sentence) { told.push_back(sentence); };
+  check_patience({.what = "plan"}, patience);
+  patience.asked = true;
+  check_patience({}, patience);
+  check_patience({.what = "plan", .network = "packet"}, patience);
+  EXPECT_THAT(told, testing::IsEmpty());
+  check_patience({.what = "plan"}, patience);
+  EXPECT_THAT(told, ElementsAre("--patience has no effect: it is for the networks packet and flit"));
+}
+
 TEST(Patience, TellsOfWhatMayTakeLonger) {
   std::vector<std::string> told;
   Patience patience;

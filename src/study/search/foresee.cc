@@ -27,11 +27,14 @@ ForeseenRuns foresee_plans(const SearchRequest& request, PlanRoom& plans, std::s
                            std::int64_t known, std::int64_t at_once) {
   ForeseenRuns runs{
       .what = "plan", .at_once = at_once, .fewer = "a smaller --top, or fixed values, make fewer plans"};
+  // Also where no plan is left to be played.
+  for (const SearchBase& base : plans.space().bases()) {
+    if (promises_of(base.study.network).plays_bytes) runs.network = base.study.network.name;
+  }
   std::vector<PlanPlace> played;
   for (const PlanPlace& place : open) {
     const ComponentChoice& network = plans.space().bases()[place.base].study.network;
     if (!promises_of(network).plays_bytes) continue;
-    runs.network = network.name;
     played.push_back(place);
   }
   const auto count = static_cast<std::int64_t>(played.size());

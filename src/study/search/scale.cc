@@ -24,7 +24,7 @@ SearchRequest at_size(const ScaleRequest& request, const ScalePoint& point) {
   SearchRequest search = request.search;
   std::erase_if(search.axes, [](const SearchAxis& axis) { return axis.key == kRanks; });
   search.top = 1;
-  search.patience = {kEndOfTime, {}};  // all sizes together were looked at
+  search.patience = {.longest = kEndOfTime};  // all sizes together were looked at
   const auto read = search.read;
   const std::vector<Override> size = {fmt::format("{}={}", kRanks, point.ranks),
                                       fmt::format("plan.global_batch={}", point.global_batch)};
@@ -38,11 +38,11 @@ SearchRequest at_size(const ScaleRequest& request, const ScalePoint& point) {
 
 // Of all sizes, which are searched one after the other.
 ForeseenRuns foreseen_plans(const ScaleRequest& request, const std::vector<ScalePoint>& points) {
-  ForeseenRuns all;
+  ForeseenRuns all{.what = "plan"};
   for (const ScalePoint& point : points) {
-    if (request.search.stopped && request.search.stopped()) break;
+    if (request.search.stopped && request.search.stopped()) return {};
     const ForeseenRuns runs = foresee_search(at_size(request, point));
-    if (runs.most == 0) continue;
+    if (runs.network.empty()) continue;
     all = {.what = runs.what,
            .network = runs.network,
            .least = all.least + runs.least,

@@ -218,7 +218,8 @@ class Sweep {
       const std::string network = network_that_plays_bytes(file_.config_of(run));
       if (!network.empty()) by_network[network].push_back(run);
     }
-    ForeseenRuns runs{.what = "run", .at_once = crew_.jobs(), .fewer = "fewer values make fewer runs"};
+    ForeseenRuns runs{
+        .what = open_.empty() ? "" : "run", .at_once = crew_.jobs(), .fewer = "fewer values make fewer runs"};
     PlayTime sum, longest;
     for (const auto& [network, its] : by_network) {
       const auto count = static_cast<std::int64_t>(its.size());
