@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/progress.h"
 #include "ir/interconnect.h"
 
 namespace armilla {
@@ -215,6 +216,7 @@ struct FlowJob {
   bool flows_come = false;  // from any host to any, one by one while time goes on
   // Packets of flows that go on alike are counted, not played (network/packet/forward/).
   bool fast_forward = false;
+  Progress* progress = &no_progress();  // told how far the traffic is
 };
 
 }  // namespace armilla

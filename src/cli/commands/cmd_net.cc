@@ -34,6 +34,7 @@ struct NetRequest {
   std::vector<DamagedLink> damage;   // of these
   bool sampled = false;              // what links do over time is asked for
   bool fast_forward = false;
+  Progress* progress = &no_progress();
 };
 
 ComponentChoice network_of(const NetRequest& request) {
@@ -53,6 +54,7 @@ TrafficResult run_booksim(const NetRequest& request) {
   BooksimConfig config = read_booksim(request.file);
   FlitStudy& study = config.study;
   if (request.seed) study.seed = *request.seed;
+  request.progress->begin("simulating flits");
   TrafficResult result;
   result.title = describe(study);
   try {
@@ -71,13 +73,18 @@ TrafficResult run_booksim(const NetRequest& request) {
   return result;
 }
 
+void check_seed(std::int64_t seed) {
+  if (seed < 1) throw Error(fmt::format("--seed {}", seed), "must be above 0");
+}
+
 TrafficResult run_roce(const NetRequest& request) {
   RoceInput input = read_roce_config(request.file);
   if (request.seed) {
-    if (*request.seed == 0) throw Error("--seed 0", "must be above 0");
+    check_seed(*request.seed);
     input.job.settings.seed = static_cast<std::uint64_t>(*request.seed);
   }
   input.job.sampled = request.sampled;
+  input.job.progress = request.progress;
   TrafficResult result = run_flows(network_of(request), std::move(input.job));
   result.notes.insert(result.notes.begin(), input.notes.begin(), input.notes.end());
   return result;
@@ -106,9 +113,10 @@ TrafficResult run_traffic(const NetRequest& request) {
   // No file says any: those that suit the graph (network/packet.h).
   job.usual_settings = true;
   job.sampled = request.sampled;
+  job.progress = request.progress;
   job.settings.congestion_control = CongestionControl::dcqcn;
   if (request.seed) {
-    if (*request.seed == 0) throw Error("--seed 0", "must be above 0");
+    check_seed(*request.seed);
     job.settings.seed = static_cast<std::uint64_t>(*request.seed);
   }
   TrafficResult result = run_flows(network_of(request), machine, request.damage, std::move(job));
@@ -182,6 +190,7 @@ class NetCommand final : public Command {
       throw Error("--fail-link " + failed_.front(), "needs --traffic over a topology",
                   "a config.txt of ns-3 has LINK_DOWN");
     if (!seed_.empty()) request_.seed = parse_count(seed_, "--seed " + seed_);
+    request_.progress = session.meter;
     request_.sampled = over_time_ || !links_csv_.empty() || !svg_.empty() || !trace_.empty();
     const TrafficResult result =
         request_.traffic.empty() ? input_of(request_.file).run(request_) : run_traffic(request_);

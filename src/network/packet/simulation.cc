@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -81,9 +82,29 @@ inline bool Simulation::play(std::int64_t end_ns) {
   return true;
 }
 
+// By what is acknowledged, so that what is sent again and again counts once. O(flows).
+void Simulation::tell_progress() const {
+  double done = 0, all = 0;
+  std::uint32_t finished = 0;
+  for (std::uint32_t index = 0; index < parts_.flows.size(); ++index) {
+    const Flow& flow = parts_.flows[index];
+    done += static_cast<double>(std::min(flow.acknowledged, flow.size));
+    all += static_cast<double>(flow.size);
+    finished += flow.finished ? 1 : 0;
+  }
+  Progress& progress = *parts_.core.job.progress;
+  progress.update(all > 0 ? done / all : 0);
+  progress.remark(fmt::format("{} of {} flows done, {:.4g} ms are simulated", finished, parts_.flows.size(),
+                              static_cast<double>(parts_.core.events.now()) / 1e6));
+}
+
 PacketOutcome Simulation::run() {
+  constexpr int kTellEvery = 1 << 20;  // events: some tenth of a second
   Core& core = parts_.core;
-  while (play(core.settings.stop_ns)) {
+  core.job.progress->begin("simulating packets");
+  for (bool more = true; more;) {
+    for (int plays = 0; more && plays < kTellEvery; ++plays) more = play(core.settings.stop_ns);
+    tell_progress();
   }
   core.outcome.forwarded = forwarded();
   core.outcome.end_ns = core.events.now();

@@ -94,6 +94,7 @@ class Simulation final : Watcher, EventHandler {
   void serve(std::uint32_t port);
   void arrive(std::uint32_t packet);
   void fail_link();
+  void tell_progress() const;
   void count_in_flight();
 
   Parts parts_;
