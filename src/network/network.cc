@@ -144,6 +144,11 @@ NetworkPromises promises_of(const ComponentChoice& network) {
   return find_component<NetworkInfo>("network", networks(), network.name, network.where).promises;
 }
 
+void check_network(const ComponentChoice& network) {
+  const NetworkInfo& info = find_component<NetworkInfo>("network", networks(), network.name, network.where);
+  ParameterValues(info.name, info.parameters, network.parameters);
+}
+
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup) {
   const NetworkInfo& info = find_component<NetworkInfo>("network", networks(), choice.name, choice.where);
   // Networks that see dimensions have no link that could fail by itself; to leave the damage out in silence

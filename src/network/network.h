@@ -177,6 +177,8 @@ struct NetworkInfo {
 std::span<const NetworkInfo> networks();
 // Of a native network. Throws Error for an unknown one.
 NetworkPromises promises_of(const ComponentChoice& network);
+// Throws Error for one that is unknown, and for parameters that it does not have.
+void check_network(const ComponentChoice& network);
 
 // Throws Error for an unknown network, unknown parameters or bad values, and for damaged links on a network
 // that knows dimensions only.

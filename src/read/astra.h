@@ -102,6 +102,9 @@ SystemLayer read_astra2_config(const Astra2Settings& settings, std::vector<std::
 
 // One file each. The system file needs the dimensions and semantics of `system` to be set.
 std::vector<StreamDimension> read_astra2_network(const std::string& path, std::vector<std::string>& warnings);
+// Of an ns-3 network, {"logical-dims": ["8", "4"]}: how many ranks each dimension has, innermost first.
+std::vector<std::int64_t> read_logical_dimensions(const std::string& path,
+                                                  std::vector<std::string>& warnings);
 // Of ns-3, both files: dimensions, links, the network and its settings.
 void read_astra2_ns3(const std::string& network, const std::string& logical_topology, SystemLayer& system,
                      std::vector<std::string>& warnings);

@@ -26,6 +26,8 @@ enum class FileKind : std::uint8_t {
   machine,
   device,
   profile,
+  sweep,
+  measurements,
   // Traces, workloads and schedules.
   chakra,
   chakra_json,
@@ -47,6 +49,9 @@ enum class FileKind : std::uint8_t {
   // Traffic on a network, and networks.
   booksim_config,
   infragraph,
+  hpcc_topology,
+  hpcc_flows,
+  htsim_connections,
   // Only known by name.
   astra_log,
   ns3_topology,

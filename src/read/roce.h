@@ -33,10 +33,11 @@ RoceInput read_roce_config(const std::string& path);
 RoceInput read_roce_network(const std::string& path);
 
 // The parts, of text that errors call `name`.
-// `notes`: what is left out of it.
+// `notes`: what is left out of it. `surplus`: where there are more flows than are announced, and that they
+// are; empty: there are not.
 NetworkGraph parse_roce_topology(std::string_view text, const std::string& name,
                                  std::vector<std::string>* notes = nullptr);
 std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::string& name,
-                                          const NetworkGraph& graph);
+                                          const NetworkGraph& graph, std::string* surplus = nullptr);
 
 }  // namespace armilla

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/registry.h"
 #include "cli/command.h"
@@ -38,10 +39,13 @@ class ListCommand final : public Command {
  private:
   static void list_text(const Session& session, const CatalogueFamily& family) {
     session.out << wrap(family.help, fmt::format("{}: ", family.name), session.width);
-    for (const CatalogueEntry& entry : family.entries()) {
-      session.out << wrap(entry.help, fmt::format("  {:<20} ", entry.name), session.width);
+    const std::vector<CatalogueEntry> entries = family.entries();
+    std::size_t column = 20;
+    for (const CatalogueEntry& entry : entries) column = std::max(column, entry.name.size());
+    for (const CatalogueEntry& entry : entries) {
+      session.out << wrap(entry.help, fmt::format("  {:<{}} ", entry.name, column), session.width);
       for (const ParameterInfo& parameter : entry.parameters)
-        session.out << wrap(describe(parameter), fmt::format("  {:<20}   ", ""), session.width);
+        session.out << wrap(describe(parameter), fmt::format("  {:<{}}   ", "", column), session.width);
     }
     session.out << '\n';
   }

@@ -105,6 +105,7 @@ bool is_topology(const std::string& name) {
     case FileKind::astra1_network:
     case FileKind::astra2_network:
     case FileKind::htsim_topology:
+    case FileKind::hpcc_topology:
       return true;
     default: {
       if (kind < FileKind::json) return false;

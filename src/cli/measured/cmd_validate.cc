@@ -3,6 +3,7 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/model_flags.h"
 #include "read/measurements.h"
 #include "study/validate.h"
 #include "write/validation.h"
@@ -33,7 +34,8 @@ class ValidateCommand final : public Command {
   }
 
   void execute(const Session& session) override {
-    const auto misses = static_cast<std::size_t>(parse_count(misses_, "--misses " + misses_));
+    constexpr std::int64_t kMostMisses = 1'000'000'000;
+    const auto misses = static_cast<std::size_t>(parse_flag(misses_, "--misses", 0, kMostMisses));
     std::vector<MeasurementFile> tables;
     for (const std::string& file : files_) tables.push_back(read_measurements(file));
     const Validation validation = validate(tables, *session.meter);

@@ -16,9 +16,24 @@ namespace {
 
 constexpr double kGibi = 1024.0 * 1024.0 * 1024.0;
 
-// "logical-dims", innermost first. ns-3 has no dimensions: they only say how collectives are planned.
-std::vector<StreamDimension> read_logical_dimensions(const std::string& path, const Dimension& all,
-                                                     std::vector<std::string>& warnings) {
+// ns-3 has no dimensions: the logical ones only say how collectives are planned.
+std::vector<StreamDimension> logical_dimensions(const std::string& path, const Dimension& all,
+                                                std::vector<std::string>& warnings) {
+  std::vector<StreamDimension> dimensions;
+  for (const std::int64_t size : read_logical_dimensions(path, warnings)) {
+    StreamDimension& dimension = dimensions.emplace_back();
+    dimension.kind = DimensionKind::switched;
+    dimension.size = size;
+    dimension.bandwidth = all.bandwidth.value / kGibi;
+    dimension.latency_ns = in_seconds(all.latency) * 1e9;
+  }
+  return dimensions;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> read_logical_dimensions(const std::string& path,
+                                                  std::vector<std::string>& warnings) {
   constexpr std::size_t kMost = 32;  // the bits of a dimension mask
   {
     const MappedFile file(path);
@@ -26,14 +41,8 @@ std::vector<StreamDimension> read_logical_dimensions(const std::string& path, co
   }
   const Config config = Config::read(path);
   const Config listed = config.at("logical-dims");
-  std::vector<StreamDimension> dimensions;
-  for (const Config& size : listed.items()) {
-    StreamDimension& dimension = dimensions.emplace_back();
-    dimension.kind = DimensionKind::switched;
-    dimension.size = size.count(1, INT32_MAX);
-    dimension.bandwidth = all.bandwidth.value / kGibi;
-    dimension.latency_ns = in_seconds(all.latency) * 1e9;
-  }
+  std::vector<std::int64_t> dimensions;
+  for (const Config& size : listed.items()) dimensions.push_back(size.count(1, INT32_MAX));
   if (dimensions.empty() || dimensions.size() > kMost)
     throw Error(listed.where(), fmt::format("lists {} dimensions", dimensions.size()),
                 fmt::format("from 1 to {}", kMost));
@@ -44,8 +53,6 @@ std::vector<StreamDimension> read_logical_dimensions(const std::string& path, co
   return dimensions;
 }
 
-}  // namespace
-
 void read_astra2_ns3(const std::string& network, const std::string& logical_topology, SystemLayer& system,
                      std::vector<std::string>& warnings) {
   if (logical_topology.empty())
@@ -55,7 +62,7 @@ void read_astra2_ns3(const std::string& network, const std::string& logical_topo
   RoceInput input = read_roce_network(network);
   warnings.insert(warnings.end(), input.notes.begin(), input.notes.end());
   system.links = read_topology_file(input.topology).graph;
-  system.dimensions = read_logical_dimensions(logical_topology, one_dimension(system.links, "all"), warnings);
+  system.dimensions = logical_dimensions(logical_topology, one_dimension(system.links, "all"), warnings);
 
   // Rank r is node r of the topology.
   const std::vector<bool>& is_switch = input.job.graph.is_switch;

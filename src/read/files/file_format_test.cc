@@ -68,6 +68,14 @@ TEST(FileFormat, TellsArmillasOwnFilesApart) {
       {"profile", "event,name,phase,shapes,type,flops,bytes,time_s\n"},
       {"profile", R"({"schema": "armilla.events/1"})"},
       {"result", R"({"schema": "armilla.run/1"})"},
+      {"sweep", "study: a.yaml\nvary:\n  plan.tensor: [1, 2]\n"},
+      {"sweep", "study:\n  model: gpt2-124m\n"},
+      {"sweep", R"({"vary": {"plan.tensor": [1]}})"},
+      {"measurements", "id,model,gpu,step_time_s\na,gpt2,H100,1.5\n"},
+      {"measurements", "model,gpu,peak_GiB\n"},
+      {"measurements", "collective,system,gpus,bytes,time_us\n"},
+      {"measurements", "op,gpu,dtype,time_us\n"},
+      {"csv", "name,time_us\n"},
       {"yaml", "- 1\n- 2\n"},
       {"yaml", "colour: red\n"},
       {"yaml", "name: build\non:\n  push:\njobs:\n  build:\n"},
@@ -98,6 +106,21 @@ TEST(FileFormat, TellsAstraSimsFilesApart) {
       {"astra-log", "sys[0] finished, 1000 cycles, exposed communication 3 cycles.\n"},
       {"htsim-topology", "Nodes 8\nTiers 3\nPodsize 4\n"},
       {"htsim-topology", "# ours\n\n# of two tiers\nNodes 8\nTiers 2\nPodsize 8\n"},
+  });
+}
+
+TEST(FileFormat, TellsTrafficAndItsNetworksApart) {
+  expect_all({
+      {"hpcc-topology", "5 1 4\n4\n0 4 100Gbps 1000ns 0\n"},
+      {"hpcc-topology", "5 1 4\r\n4\r\n0 4 12.5GB/s 1us 0.001\r\n"},
+      {"hpcc-topology", "22 8 4 2 24 A100\n16 17 18 19 20 21\n0 16 2400Gbps 0.000025ms 0\n"},
+      {"text", "5 1 4\n4\n0 4\n"},
+      {"hpcc-flows", "1\n0 1 3 100 200000 2\n"},
+      {"text", "1\n0 1 3\n"},
+      {"htsim-connections", "Nodes 8\nConnections 2\n0->7 id 1 start 0 size 4000\n"},
+      {"htsim-connections", "# a remark\n0->7 size 4000\n"},
+      {"text", "Nodes 8\nare here\n"},
+      {"text", "a->b size 4000\n"},
   });
 }
 

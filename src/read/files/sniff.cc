@@ -96,6 +96,7 @@ Kind kind_of_keys(const Outline& o) {
       has_all(o, {"n_embd", "n_layer"}))
     return Kind::huggingface;
   if (o.has("family") || has_all(o, {"layers", "hidden"})) return Kind::description;
+  if (o.has("vary") || (o.has("study") && !has_any(o, {"model", "machine", "plan"}))) return Kind::sweep;
   if (o.has("plan") || (o.has("jobs") && !o.has("on")) || (o.has("model") && !o.has("added_tokens")))
     return Kind::study;
   if (o.has("dimensions") || (o.has("device") && has_any(o, {"topology", "nodes", "links"})))
@@ -214,6 +215,9 @@ Kind sniff_table(std::string_view header) {
       (begins("total cycles") || begins("avg ") || begins("sram ") || begins("sparsity")))
     return Kind::scalesim_report;
   if (has("name") && has("phase") && has("shapes") && has("time_s")) return Kind::profile;
+  // The columns by which their reader tells the four tables apart (read/measurements.h).
+  if (has("step_time_s") || has("peak_gib") || (has("time_us") && (has("collective") || has("op"))))
+    return Kind::measurements;
   return columns.size() > 1 ? Kind::csv : Kind::text;
 }
 
@@ -318,6 +322,56 @@ bool is_htsim_topology(std::string_view text) {
   return false;
 }
 
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (line = without_blank(line); !line.empty(); line = without_blank(line)) {
+    const std::size_t end = std::min(line.find_first_of(kBlank), line.size());
+    words.push_back(line.substr(0, end));
+    line.remove_prefix(end);
+  }
+  return words;
+}
+
+// htsim's: "Nodes 16" and "Connections 2", or a flow, "0->1 ...", after nothing but comments.
+bool is_htsim_connections(std::string_view text) {
+  for (; !text.empty(); text = without_blank(text.substr(std::min(text.find('\n'), text.size())))) {
+    if (text.starts_with('#')) continue;
+    const std::vector<std::string_view> words = words_of(first_line(text));
+    const std::size_t arrow = words.front().find("->");
+    if (arrow != text.npos)
+      return is_number(words.front().substr(0, arrow)) && is_number(words.front().substr(arrow + 2));
+    if (words.size() != 2 || !is_number(words[1])) return false;
+    if (words.front() == "Connections") return true;
+    if (words.front() != "Nodes") return false;
+  }
+  return false;
+}
+
+bool are_numbers(const std::vector<std::string_view>& words, std::size_t count) {
+  return words.size() >= count &&
+         std::all_of(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count), is_number);
+}
+
+// Those of HPCC's ns-3 and of SimAI's begin with numbers alone: a topology with how many nodes, switches and
+// links there are, its links having a rate with a unit and a delay; flows with how many there are.
+Kind sniff_hpcc(std::string_view text) {
+  const std::vector<std::string_view> head = words_of(first_line(text));
+  if (!are_numbers(head, 1)) return Kind::text;
+  const auto is_link = [](const std::vector<std::string_view>& words) {
+    return words.size() >= 5 && are_numbers(words, 2) && is_digit(words[2].front()) &&
+           (words[2].ends_with("ps") || words[2].ends_with("/s"));
+  };
+  const bool counts_nodes = are_numbers(head, 3);
+  while (text.find('\n') != text.npos) {
+    text = without_blank(text.substr(text.find('\n')));
+    if (text.empty()) break;
+    const std::vector<std::string_view> words = words_of(first_line(text));
+    if (counts_nodes && is_link(words)) return Kind::hpcc_topology;
+    if (head.size() == 1) return words.size() >= 6 && are_numbers(words, 5) ? Kind::hpcc_flows : Kind::text;
+  }
+  return Kind::text;
+}
+
 Kind sniff_text(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   text = without_blank(text);
@@ -344,6 +398,8 @@ Kind sniff_text(std::string_view text) {
          table.find('\n') != table.npos)  // SCALE-Sim's readers and htsim's skip such lines
     table = without_blank(table.substr(table.find('\n')));
   if (is_htsim_topology(table)) return Kind::htsim_topology;
+  if (is_htsim_connections(table)) return Kind::htsim_connections;
+  if (const Kind kind = sniff_hpcc(text); kind != Kind::text) return kind;
   const Kind by_keys = sniff_yaml(text);
   if (by_keys != Kind::text && by_keys != Kind::yaml) return by_keys;
   Kind by_header = sniff_table(first_line(table));

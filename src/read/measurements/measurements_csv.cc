@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/units_text.h"
+#include "read/file_format.h"
 #include "read/measurements.h"
 #include "read/study/csv_table.h"
 
@@ -44,6 +45,14 @@ class Fields {
                   "expected a whole number");
     return static_cast<std::int64_t>(number);
   }
+  // Of parallelism, or devices: 1 where nothing is said, and never none.
+  std::int64_t degree(std::string_view column) const {
+    const std::int64_t number = count(column, 1);
+    if (number < 1)
+      throw Error(place(column), fmt::format("'{:.60}' is no degree", text(column)),
+                  "expected a whole number of at least 1, or nothing");
+    return number;
+  }
   // 0: nothing was measured.
   double measured(std::string_view column) const {
     if (text(column).empty()) return 0;
@@ -71,14 +80,14 @@ MeasuredPlan plan_of(const Fields& f) {
   plan.vocabulary = f.count("vocab");
   plan.sequence = f.count("seq_len");
   plan.parameters = f.real("params_B") * kBillion;
-  plan.devices = f.count("gpus", 1);
+  plan.devices = f.degree("gpus");
   plan.devices_per_node = f.count("gpus_per_node");
   plan.inter_bandwidth = f.real("inter_bw") * kGiga;
-  plan.tensor = f.count("tp", 1);
-  plan.pipeline = f.count("pp", 1);
+  plan.tensor = f.degree("tp");
+  plan.pipeline = f.degree("pp");
   plan.data = f.count("dp");
-  plan.context = f.count("cp", 1);
-  plan.expert = f.count("ep", 1);
+  plan.context = f.degree("cp");
+  plan.expert = f.degree("ep");
   plan.virtual_stages = f.count("vpp");
   plan.micro_batch = f.real("micro_batch");
   plan.global_batch = f.count("global_batch");
@@ -190,6 +199,7 @@ MeasurementFile parse_measurements(std::string_view text, const std::string& nam
 
 MeasurementFile read_measurements(const std::string& path) {
   const MappedFile file(path);
+  require_kind(path, file.bytes(), FileKind::measurements, file_format(FileKind::measurements).what);
   return parse_measurements({file.bytes().data(), file.bytes().size()}, path);
 }
 

@@ -47,6 +47,10 @@ std::string refusal_of_row(const std::string& text) {
 }
 
 TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
+  EXPECT_EQ(error_of([] {
+              parse_measurements(kStepColumns + "a-1,m,2,8,2,A100,8,0,1,1,8,128,bf16,1.5\n", "t.csv");
+            }),
+            "t.csv:2: tp: '0' is no degree\n  hint: expected a whole number of at least 1, or nothing");
   EXPECT_EQ(refusal_of_row("a,b\n1,2\n"),
             "x.csv:1: is no table of measurements\n  hint: one of the columns step_time_s, peak_GiB and "
             "time_us must "

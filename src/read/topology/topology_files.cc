@@ -350,6 +350,9 @@ MachineLinks read_topology_file(const std::string& path) {
     case FileKind::astra1_network:
     case FileKind::astra2_network:
       return read_astra_links(path, sniff(file.bytes()) == FileKind::astra2_network);
+    case FileKind::hpcc_flows:
+    case FileKind::htsim_connections:
+      throw wrong_kind(path, sniff(file.bytes()), "a topology");
     default:
       break;
   }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/units_text.h"
+#include "read/file_format.h"
 #include "read/roce.h"
 #include "read/traffic/roce_words.h"
 #include "read/traffic_patterns.h"
@@ -99,14 +100,22 @@ std::vector<TrafficFlow> parse_connections(std::string_view text, const std::str
                                            std::int64_t hosts) {
   RoceWords words(text, name);
   std::vector<TrafficFlow> flows;
+  std::optional<std::int64_t> announced;
+  std::string announced_at;
   while (const auto next = words.next()) {
     const std::string word(*next);
     if (word.starts_with('#')) {
       words.skip_line();
       continue;
     }
-    if (word == "Nodes" || word == "Connections") {
+    if (word == "Nodes") {
       words.whole(word, 1, kMostFlows, true);
+      continue;
+    }
+    if (word == "Connections") {
+      if (announced) words.fail("Connections is given twice");
+      announced = words.whole(word, 1, kMostFlows, true);
+      announced_at = words.where();
       continue;
     }
     const std::size_t arrow = word.find("->");
@@ -139,6 +148,13 @@ std::vector<TrafficFlow> parse_connections(std::string_view text, const std::str
     if (flow.bytes == 0) words.fail("a flow has no size");
     flows.push_back(flow);
   }
+  // As htsim, which refuses both: one is a file that was cut off, the other a count that was not kept.
+  if (const auto found = static_cast<std::int64_t>(flows.size()); announced && *announced != found)
+    throw Error(announced_at,
+                fmt::format("{} announced, and {}{} follow{}",
+                            counted(*announced, "flow") + (*announced == 1 ? " is" : " are"),
+                            found < *announced ? "only " : "", found, found == 1 ? "s" : ""),
+                found < *announced ? "the file may have been cut off" : fmt::format("Connections {}", found));
   return flows;
 }
 
@@ -148,21 +164,30 @@ std::span<const TrafficPattern> traffic_patterns() {
   return kTrafficPatterns;
 }
 
+std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGraph& graph) {
+  const MappedFile file(path);
+  // What is known to be something else is no list of flows with a strange first line.
+  if (const FileKind kind = sniff(file.bytes());
+      kind != FileKind::hpcc_flows && kind != FileKind::htsim_connections && kind < FileKind::json)
+    throw wrong_kind(path, kind, "flows of HPCC's ns-3 or of htsim");
+  const std::string_view contents(file.bytes().data(), file.bytes().size());
+  RoceWords head(contents, path);
+  const auto first = head.next();
+  const bool counts = first && first->find_first_not_of("0123456789") == std::string_view::npos;
+  const std::int64_t hosts = std::count(graph.is_switch.begin(), graph.is_switch.end(), false);
+  std::string surplus;
+  std::vector<TrafficFlow> flows =
+      counts ? parse_roce_flows(contents, path, graph, &surplus) : parse_connections(contents, path, hosts);
+  if (!surplus.empty()) throw Error("", surplus + " would be left out", "announce as many as there are");
+  if (flows.empty()) throw Error(path, "has no flows");
+  return flows;
+}
+
 std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::string& where,
                                             const NetworkGraph& graph) {
   const std::int64_t hosts = std::count(graph.is_switch.begin(), graph.is_switch.end(), false);
   if (hosts < 2) throw Error(where, "there are no two hosts");
-  if (is_path(text)) {
-    const MappedFile file(text);
-    const std::string_view contents(file.bytes().data(), file.bytes().size());
-    RoceWords head(contents, text);
-    const auto first = head.next();
-    const bool counts = first && first->find_first_not_of("0123456789") == std::string_view::npos;
-    std::vector<TrafficFlow> flows =
-        counts ? parse_roce_flows(contents, text, graph) : parse_connections(contents, text, hosts);
-    if (flows.empty()) throw Error(text, "has no flows");
-    return flows;
-  }
+  if (is_path(text)) return read_flow_file(text, graph);
   std::string full = text;
   if (const std::size_t colon = text.find(':');
       colon != std::string::npos && colon + 1 < text.size() &&

@@ -65,6 +65,24 @@ TEST(TrafficPatterns, ReadHtsimsConnections) {
   std::ofstream(path) << "Nodes 8\n0->8 size 5\n";
   EXPECT_EQ(error_of([&] { flows(path.string()); }),
             path.string() + ":2: '8' is none of the 8 hosts\n  hint: they count from 0");
+  // A file that breaks off, and a count that was not kept.
+  std::ofstream(path) << "Nodes 8\nConnections 2\n0->7 size 4000\n";
+  EXPECT_EQ(error_of([&] { flows(path.string()); }),
+            path.string() +
+                ":2: 2 flows are announced, and only 1 follows\n  hint: the file may have been cut off");
+  std::ofstream(path) << "Connections 1\n0->7 size 4000\n1->7 size 4000\n";
+  EXPECT_EQ(error_of([&] { flows(path.string()); }),
+            path.string() + ":1: 1 flow is announced, and 2 follow\n  hint: Connections 2");
+  std::ofstream(path) << "1\n0 1 3 100 2000 0\n0 2 3 100 2000 0\n";
+  EXPECT_EQ(error_of([&] { flows(path.string()); }),
+            path.string() +
+                ":3: the flows after the first 1, which the first line announces, would be left out\n"
+                "  hint: announce as many as there are");
+  std::ofstream(path) << "5 1 4\n4\n0 4 100Gbps 1000ns 0\n";
+  EXPECT_EQ(error_of([&] { flows(path.string()); }).substr(path.string().size()),
+            ": is a topology of HPCC's or SimAI's ns-3, not flows of HPCC's ns-3 or of htsim\n  hint: "
+            "'topology' of a machine names it, TOPOLOGY_FILE of a config.txt, and armilla net --traffic "
+            "takes it");
   std::filesystem::remove(path);
 }
 

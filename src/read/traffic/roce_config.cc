@@ -327,7 +327,10 @@ RoceInput read_roce_config(const std::string& path) {
   const std::string flows =
       beside(path, config.flows, config.flows.empty() ? path : config.flows_where, "FLOW_FILE");
   const MappedFile flows_file(flows);
-  input.job.flows = parse_roce_flows(contents(flows_file), flows, input.job.graph);
+  std::string surplus;
+  input.job.flows = parse_roce_flows(contents(flows_file), flows, input.job.graph, &surplus);
+  if (!surplus.empty()) input.notes.push_back(surplus + " are left out, as in ns-3");
+  if (input.job.flows.empty()) throw Error(flows, "has no flows");
   const std::int64_t interval = input.job.settings.ack_interval, chunk = input.job.settings.chunk;
   const auto unanswered = std::ranges::count_if(input.job.flows, [&](const TrafficFlow& flow) {
     return flow.bytes < interval && (chunk == 0 || flow.bytes % chunk != 0);

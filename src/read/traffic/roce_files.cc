@@ -49,7 +49,7 @@ std::string surplus_links(RoceWords& words, std::int64_t links) {
 }
 
 std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::string& name,
-                                          const NetworkGraph& graph) {
+                                          const NetworkGraph& graph, std::string* surplus) {
   RoceWords words(text, name);
   const std::int64_t count = words.whole("the number of flows", 0, 100'000'000);
   std::vector<TrafficFlow> flows;
@@ -72,6 +72,11 @@ std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::stri
     flow.start_ns = std::llround(words.real("the flow's start", 0, 1e9) * 1e9);
     flows.push_back(flow);
   }
+  // What follows may be a comment; a number begins another flow.
+  if (const std::optional<std::string_view> rest = words.next();
+      surplus != nullptr && rest && rest->find_first_not_of("0123456789") == std::string_view::npos)
+    *surplus = fmt::format("{}: the flows after the first {}, which the first line announces,", words.where(),
+                           count);
   return flows;
 }
 

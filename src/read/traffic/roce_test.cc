@@ -1,5 +1,6 @@
 #include "read/roce.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -118,6 +119,18 @@ TEST_F(RoceConfigFile, SaysWhatNs3DoesUnexpectedly) {
   EXPECT_EQ(read("ENABLE_QCN 0\nL2_ACK_INTERVAL 4\n").notes,
             (std::vector<std::string>{"2 flows have fewer bytes than L2_ACK_INTERVAL 4, and are never "
                                       "acknowledged, as in ns-3: they do not finish"}));
+  write("flow.txt", "1\n0 1 3 100 3000 0\nthat was all\n");
+  EXPECT_TRUE(read("ENABLE_QCN 0\n").notes.empty());
+  write("flow.txt", "1\n0 1 3 100 3000 0\n0 1 3 100 4000 0\n");
+  const RoceInput shorter = read("ENABLE_QCN 0\n");
+  EXPECT_EQ(shorter.job.flows.size(), 1U);
+  ASSERT_EQ(shorter.notes.size(), 1U);
+  EXPECT_EQ(
+      shorter.notes[0].substr(shorter.notes[0].find("flow.txt")),
+      "flow.txt:3: the flows after the first 1, which the first line announces, are left out, as in ns-3");
+  write("flow.txt", "0\n");
+  EXPECT_THAT(error_of([&] { read("ENABLE_QCN 0\n"); }), testing::EndsWith("flow.txt: has no flows"));
+  write("flow.txt", "1\n0 1 3 100 3000 0\n");
   const std::size_t links = input.job.graph.links.size();
   write("topology.txt", std::string(kTopology) + "\nthat was all\n");
   EXPECT_TRUE(read("ENABLE_QCN 0\n").notes.empty());

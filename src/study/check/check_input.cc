@@ -10,17 +10,21 @@
 #include "base/units_text.h"
 #include "collective/verify.h"
 #include "read/astra.h"
+#include "read/measurements.h"
 #include "read/outline.h"
 #include "read/profile.h"
 #include "read/roce.h"
 #include "read/scalesim.h"
 #include "read/study.h"
+#include "read/topology.h"
 #include "read/trace.h"
 #include "read/traffic.h"
+#include "read/traffic_patterns.h"
 #include "sim/collective_plan.h"
 #include "study/astra/check_astra.h"
 #include "study/astra/trace_input.h"
 #include "study/check/check_study.h"
+#include "study/check/check_sweep.h"
 #include "study/profile.h"
 #include "zoo/namesake.h"
 #include "zoo/zoo.h"
@@ -129,6 +133,51 @@ std::string check_profile(const std::string& path, FileKind kind) {
   return text + " with a measured time";
 }
 
+std::string check_measurements(const std::string& path) {
+  const MeasurementFile table = read_measurements(path);
+  return fmt::format("table of {} ({})", counted(table.rows.size(), "measurement"), table.kind);
+}
+
+std::string check_topology(const std::string& path, FileKind kind) {
+  const MachineLinks links = read_topology_file(path);
+  const std::int64_t devices = links.graph.devices();
+  std::string text = fmt::format("{}: {}", file_format(kind).what, counted(devices, "device"));
+  const auto others = static_cast<std::int64_t>(links.graph.nodes.size()) - devices;
+  if (others > 0)
+    text += fmt::format(", {}", with_separators(others) + (others == 1 ? " switch" : " switches"));
+  text += fmt::format(", {}", counted(links.graph.cables.size(), "link"));
+  if (!links.surplus.empty()) text += fmt::format("\n  warning: {} are left out, as in ns-3", links.surplus);
+  if (!links.without_effect.empty()) text += fmt::format("\n  warning: {}", links.without_effect);
+  return text;
+}
+
+std::string check_logical_topology(const std::string& path) {
+  std::vector<std::string> warnings;
+  std::int64_t ranks = 1;
+  const std::vector<std::int64_t> sizes = read_logical_dimensions(path, warnings);
+  for (const std::int64_t size : sizes) {
+    if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > INT32_MAX)
+      throw Error(path, "its dimensions make more ranks than there can be");
+  }
+  std::string text =
+      fmt::format("logical topology of {} in {}", counted(ranks, "rank"), counted(sizes.size(), "dimension"));
+  for (const std::string& warning : warnings) text += fmt::format("\n  warning: {}", warning);
+  return text;
+}
+
+// Which of them are hosts only its topology knows: here as many as a topology may have.
+std::string check_flows(const std::string& path, FileKind kind) {
+  constexpr std::size_t kMostHosts = 10'000'000;
+  NetworkGraph graph;
+  graph.is_switch.resize(kMostHosts);
+  const std::vector<TrafficFlow> flows = read_flow_file(path, graph);
+  std::int64_t last = 0;
+  for (const TrafficFlow& flow : flows) last = std::max({last, flow.source, flow.destination});
+  return fmt::format("{} of {} between hosts up to number {}",
+                     kind == FileKind::hpcc_flows ? "file" : "connection matrix",
+                     counted(flows.size(), "flow"), last);
+}
+
 // Each kind of file by the reader that a run would use.
 std::string check_file(const std::string& path, FileKind kind, const CheckOptions& options) {
   switch (kind) {
@@ -161,6 +210,19 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
     case FileKind::ns3_config:
       read_roce_config(path);
       return "ns-3 configuration with its topology and flows";
+    case FileKind::infragraph:
+    case FileKind::hpcc_topology:
+    case FileKind::htsim_topology:
+      return check_topology(path, kind);
+    case FileKind::hpcc_flows:
+    case FileKind::htsim_connections:
+      return check_flows(path, kind);
+    case FileKind::measurements:
+      return check_measurements(path);
+    case FileKind::ns3_topology:
+      return check_logical_topology(path);
+    case FileKind::sweep:
+      return check_sweep_file(path);
     case FileKind::astra1_system:
     case FileKind::astra1_network:
     case FileKind::astra2_system:

@@ -11,21 +11,25 @@
 #include "study/run.h"
 
 namespace armilla {
-namespace {
 
-// What a run would make of components and their parameters is made and thrown away: their constructors hold
-// the checks.
-void check_components(const Study& study) {
-  make_cost_model(study.compute, study.machine.device);
-  const NetworkInfo& network = find_component("network", networks(), study.network.name, study.network.where);
-  ParameterValues(network.name, network.parameters, study.network.parameters);
+void check_names(const Study& study) {
+  check_network(study.network);
   const auto check = [](const std::vector<std::string>& algorithms, const std::string& where) {
     for (const std::string& algorithm : algorithms) Algorithm(algorithm, where);
   };
   check(study.collectives.algorithms, study.collectives.algorithms_where);
   for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
     check(algorithms, where_of(study.collectives, kind));
-  CollectivePlanner(study.machine, study.collectives, network.promises);
+}
+
+namespace {
+
+// What a run would make of components and their parameters is made and thrown away: their constructors hold
+// the checks.
+void check_components(const Study& study) {
+  make_cost_model(study.compute, study.machine.device);
+  check_names(study);
+  CollectivePlanner(study.machine, study.collectives, promises_of(study.network));
 }
 
 std::string check_jobs(const JobsStudy& study) {
@@ -41,6 +45,16 @@ std::string check_jobs(const JobsStudy& study) {
 std::string check_study_file(const std::string& path) {
   const Config config = Config::read(path);
   require_study(config);
+  if (!config.has("jobs") && !config.has("model") && !config.has("machine") && !config.has("plan"))
+    throw Error(
+        path,
+        "is neither a study (no key 'model') nor a machine (no key 'dimensions') nor a device (no key "
+        "'memory_bandwidth')");
+  return check_study(config);
+}
+
+std::string check_study(const Config& config) {
+  require_study(config);
   // First: a key that was asked for is a known one.
   std::vector<std::string> notes;
   const auto with_notes = [&](std::string text) {
@@ -51,11 +65,6 @@ std::string check_study_file(const std::string& path) {
     const JobsStudy jobs = read_jobs(config, &notes);
     return with_notes(check_jobs(jobs));
   }
-  if (!config.has("model") && !config.has("machine") && !config.has("plan"))
-    throw Error(
-        path,
-        "is neither a study (no key 'model') nor a machine (no key 'dimensions') nor a device (no key "
-        "'memory_bandwidth')");
   const Study study = prepare_study(read_study(config, &notes));
   check_components(study);
   // Lowering finds what the plan cannot do with the model; only the simulation itself is left out.

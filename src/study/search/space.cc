@@ -12,6 +12,7 @@
 #include "lower/plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
+#include "study/check/check_study.h"
 #include "study/run.h"
 
 namespace armilla {
@@ -256,6 +257,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
     }
     base.study = request.read(settings);
     // Else each plan would be refused for it.
+    check_names(base.study);
     if (const auto schedule = base.study.request.places.find("schedule");
         schedule != base.study.request.places.end())
       find_component("schedule", pipeline_schedules(), base.study.request.plan.schedule, schedule->second);
