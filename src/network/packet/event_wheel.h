@@ -32,14 +32,15 @@ class EventWheel {
   std::int64_t now() const { return now_; }
   std::int64_t handled() const { return handled_; }
 
-  // `time` must not be before now().
-  void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp = 0) {
+  // `time` must not be before now(). Every packet that leaves schedules twice: as a call this was a twentieth
+  // of all that a simulation does.
+  [[gnu::always_inline]] void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject,
+                                       std::uint32_t stamp = 0) {
     const WheelEvent event = {kind, subject, stamp};
     if (time < now_ + kSlots) {
       append(time, event);
     } else {
-      far_.push_back({time, order_++, event});
-      std::push_heap(far_.begin(), far_.end(), later);
+      put_off(time, event);
     }
   }
 
@@ -177,6 +178,10 @@ class EventWheel {
     return a.time != b.time ? a.time > b.time : a.order > b.order;
   }
 
+  void put_off(std::int64_t time, const WheelEvent& event) {
+    far_.push_back({time, order_++, event});
+    std::push_heap(far_.begin(), far_.end(), later);
+  }
   bool occupied(std::size_t slot) const { return (words_[slot >> 6] >> (slot & 63) & 1) != 0; }
   void clear(std::size_t slot) {
     if ((words_[slot >> 6] &= ~(std::uint64_t{1} << (slot & 63))) == 0) {

@@ -44,8 +44,11 @@ inline std::uint64_t mixed(std::uint64_t bits) {
   bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
   return bits ^ bits >> 31;
 }
+// Without the last step of the mixing, which leaves the higher bits as they are: coins look at those.
 inline std::uint64_t coin_bits(std::uint64_t& coins) {
-  return mixed(coins += 0x9e3779b97f4a7c15U);
+  std::uint64_t bits = coins += 0x9e3779b97f4a7c15U;
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
+  return (bits ^ bits >> 27) * 0x94d049bb133111ebU;
 }
 inline bool throw_coin(std::uint64_t& coins) {
   return coin_bits(coins) >> 63 != 0;

@@ -2,6 +2,7 @@
 // go-back-N, go-back-0 or selective repeat (IRN, Mittal et al., SIGCOMM 2018).
 #include <algorithm>
 
+#include "network/packet/forward/words.h"
 #include "network/packet/transport/selective.h"
 #include "network/packet/transport/transport.h"
 

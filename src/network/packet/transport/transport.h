@@ -6,11 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "network/packet/forward/words.h"
 #include "network/packet/hosts.h"
 #include "network/packet/transport/traits.h"
 
 namespace armilla::packets {
+
+class Words;
 
 // A flow is so much further, and so much later.
 struct Shift {
