@@ -45,7 +45,8 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
       vc_allocator_(router.vc_allocator, router.allocator_iterations,
                     router_sides(network, router.virtual_channels), random),
       switch_allocator_(router.switch_allocator, router.allocator_iterations, router_sides(network, 1),
-                        random) {
+                        random),
+      one_step_(network, vcs_) {
   const std::uint32_t ports = network.ports(), senders = ports + network.nodes;
   inputs_.resize(static_cast<std::size_t>(ports) * vcs_);
   flits_.resize(inputs_.size() * buffer_);
@@ -95,14 +96,6 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
     wanting_inputs_.resize(ports);
     wanted_outputs_.resize(network.routers);
     grants_.reserve(64);
-  }
-  if (router.one_step) {
-    input_words_ = (vcs_ + 63) / 64;
-    waiting_vcs_.resize(static_cast<std::size_t>(ports) * input_words_);
-    waiting_.resize(network.routers);
-    input_turn_.resize(ports);
-    asking_.assign(most_ports(network), kNone);
-    granted_.assign(most_ports(network), kNone);
   }
   busy_.resize((network.routers + 63) / 64);
   sending_.resize((network.nodes + 63) / 64);
@@ -198,7 +191,7 @@ void FlitEngine::step() {
 }
 
 bool FlitEngine::works(std::uint32_t router) const {
-  if (router_.one_step) return waiting_[router] > 0;
+  if (router_.one_step) return one_step_.works(router);
   const Router& r = routers_[router];
   return r.routing.count + r.vc_allocation.count + r.hold.count + r.switch_allocation.count > 0 ||
          (by_ready_ && wanted_outputs_[router] != 0);
@@ -250,7 +243,7 @@ void FlitEngine::node_sends(std::uint32_t number) {
     // The route at the first router is found here, as at every hop with look-ahead routing: no router spends
     // a cycle on it.
     if (router_.routing_delay == 0 || router_.one_step)
-      set_route(network_.router_of_port[channel.input], channel.input, packet);
+      route(network_.router_of_port[channel.input], channel.input, packet);
     vc.holder = number;
     vc.tail_sent = false;
     node.last_vc = node.vc;
@@ -269,44 +262,6 @@ void FlitEngine::node_sends(std::uint32_t number) {
     node.packet = kNone;
     sending_[number / 64] &= ~(std::uint64_t{1} << number % 64);
   }
-}
-
-void FlitEngine::set_route(std::uint32_t router, std::uint32_t input_port, FlitPacket& packet) {
-  if (network_.rule == RouteRule::given) {
-    const FlitStep& step = network_.steps[packet.step++];
-    packet.port = step.port;
-    packet.vcs = step.vcs;
-    return;
-  }
-  const RouteEntry& entry = network_.route(router, packet.destination);
-  const std::uint32_t input = input_port - network_.first_port[router];
-  std::uint32_t port = entry.port;
-  switch (network_.rule) {
-    case RouteRule::any_vc:
-      if (entry.choices > 0) port += random_.below(entry.choices);
-      break;
-    case RouteRule::dateline:
-      if (entry.ejects) break;
-      // Ports of a ring come in pairs, one for each direction. A packet keeps its direction: only where it
-      // enters the ring is there a choice, and a draw.
-      if (input / 2 == entry.port / 2) {
-        port = input ^ 1;  // further the same way
-      } else {
-        if (entry.choices > 0) port += 1 - random_.below(2);
-        packet.phase = entry.phase;
-      }
-      break;
-    case RouteRule::global_hops:
-      // The VC rises with each global link, from 0 where the packet leaves its node, and never falls: so
-      // nothing waits in a circle.
-      if (input < network_.node_ports) packet.phase = 0;
-      packet.phase |= entry.phase;
-      break;
-    case RouteRule::given:
-      break;
-  }
-  packet.port = network_.first_port[router] + port;
-  packet.vcs = vc_range(network_.rule, entry.ejects, packet.phase, vcs_);
 }
 
 void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
@@ -334,6 +289,37 @@ void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
   if (granted) move_granted(router, step);
 }
 
+// The lowest that is free of those that its route may use.
+std::uint32_t FlitEngine::free_vc(const InputVc& head) const {
+  const std::uint32_t first = head.port * vcs_;
+  const OutputVc* const vcs = outputs_.data() + first;
+  for (std::uint32_t vc = head.vcs.first; vc <= head.vcs.last; ++vc) {
+    if (vcs[vc].holder == kNone && vcs[vc].credits > 0) return first + vc;
+  }
+  return kNone;
+}
+
+void FlitEngine::allocate_in_one_step(std::uint32_t router) {
+  const auto output_of = [&](std::uint32_t number) {
+    const InputVc& vc = inputs_[number];
+    const bool active = vc.state == State::active;
+    const std::uint32_t output = active ? port_of_[vc.output_vc] : vc.port;
+    const bool may_go =
+        takes_flit(output) && (active ? outputs_[vc.output_vc].credits > 0 : free_vc(vc) != kNone);
+    return may_go ? output : kNone;
+  };
+  one_step_.allocate(router, output_of, [&](std::uint32_t number) {
+    InputVc& vc = inputs_[number];
+    if (vc.state != State::active) {
+      vc.output_vc = free_vc(vc);
+      vc.state = State::active;
+      outputs_[vc.output_vc].holder = number;
+      outputs_[vc.output_vc].tail_sent = false;
+    }
+    move_flit(router, number, 0);
+  });
+}
+
 void FlitEngine::accept_arrivals(std::uint32_t router) {
   Router& r = routers_[router];
   Flying* const begin = arrivals_.data() + network_.first_port[router];
@@ -351,7 +337,7 @@ void FlitEngine::accept_arrivals(std::uint32_t router) {
     std::uint32_t place = vc.first + vc.count++;
     if (place >= buffer_) place -= buffer_;
     flits_[static_cast<std::size_t>(number) * buffer_ + place] = begin[i].flit;
-    if (router_.one_step && vc.count == 1) wait_in_input(number, true);
+    if (router_.one_step && vc.count == 1) one_step_.change(port_of_[number], number, true);
     if (vc.state == State::idle) {
       begin_packet(router, number);
     } else if (vc.state == State::active && vc.count == 1 && !router_.one_step) {
@@ -571,7 +557,7 @@ void FlitEngine::update_routing(std::uint32_t router) {
     const std::uint32_t number = routing_list_[list_first_[router] + i];
     InputVc& vc = inputs_[number];
     FlitPacket& packet = packets_[flits_[static_cast<std::size_t>(number) * buffer_ + vc.first] >> 2];
-    set_route(router, port_of_[number], packet);
+    route(router, port_of_[number], packet);
     vc.port = packet.port;
     vc.vcs = packet.vcs;
     vc.state = State::vc_allocation;
@@ -680,7 +666,7 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
   if ((moved & kHead) != 0 && (router_.routing_delay == 0 || router_.one_step)) {
     const FlitChannel& channel = network_.outputs[output];
     if (channel.input != kNoFlitPort)
-      set_route(network_.router_of_port[channel.input], channel.input, packets_[moved >> 2]);
+      route(network_.router_of_port[channel.input], channel.input, packets_[moved >> 2]);
   }
 
   OutputVc& target = outputs_[output_vc];
@@ -704,7 +690,7 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
       {way.first_target + (output_vc - output * vcs_), moved});
   return_credit(input, number - input * vcs_);
   if (router_.one_step) {
-    if (vc.count == 0) wait_in_input(number, false);
+    if (vc.count == 0) one_step_.change(input, number, false);
     if (!tail) return;
     vc.state = State::idle;
     if (vc.count > 0) begin_packet(router, number);

@@ -15,23 +15,10 @@
 #include "ir/flit.h"
 #include "network/flit/flit_allocator.h"
 #include "network/flit/flit_network.h"
+#include "network/flit/flit_route.h"
+#include "network/flit/one_step.h"
 
 namespace armilla {
-
-struct FlitPacket {
-  std::uint32_t source = 0, destination = 0;
-  std::uint32_t flits = 1;
-  std::int64_t created = 0;            // cycle
-  std::int64_t entered = 0;            // cycle in which its head left the node
-  std::uint32_t hops = 0;              // routers that its tail has left
-  bool measured = false;               // the owner's own
-  std::uint32_t message = 0, way = 0;  // likewise
-  std::uint32_t step = 0;              // the next one of its way, where ways are given
-  // The next route.
-  std::uint32_t port = 0;  // output, of all
-  VcRange vcs;
-  std::uint8_t phase = 0;
-};
 
 class FlitEngine {
  public:
@@ -120,7 +107,9 @@ class FlitEngine {
   };
 
   void node_sends(std::uint32_t number);
-  void set_route(std::uint32_t router, std::uint32_t input_port, FlitPacket& packet);
+  void route(std::uint32_t router, std::uint32_t input_port, FlitPacket& packet) {
+    set_route(network_, vcs_, router, input_port, random_, packet);
+  }
   void router_step(std::uint32_t router, std::int64_t step);
   void accept_arrivals(std::uint32_t router);
   void begin_packet(std::uint32_t router, std::uint32_t vc);
@@ -128,7 +117,6 @@ class FlitEngine {
   void evaluate_hold(std::uint32_t router);
   void evaluate_switch(std::uint32_t router);
   void allocate_in_one_step(std::uint32_t router);
-  std::uint32_t next_that_may_go(std::uint32_t input_port) const;
   std::uint32_t free_vc(const InputVc& head) const;
   void grant_ready(std::uint32_t router);
   void move_granted(std::uint32_t router, std::int64_t step);
@@ -147,7 +135,6 @@ class FlitEngine {
   void release_hold(std::uint32_t input_port);
   std::int64_t leaving(Router& router, std::int64_t step) const;
   void return_credit(std::uint32_t input_port, std::uint32_t vc);
-  void wait_in_input(std::uint32_t vc, bool waits);
   // Whether the channel takes a flit that is granted the switch now.
   bool takes_flit(std::uint32_t output) const {
     return !paced_ || channel_free_[output] / FlitChannel::kCycle <= now_ + 1;
@@ -210,11 +197,7 @@ class FlitEngine {
   std::vector<std::vector<std::uint32_t>> credit_wheel_;  // output VCs
   std::vector<Arrival> arrived_;
 
-  // In one step: input VCs with flits, a bit each, [port * input_words_]; how many of a router; the turns of
-  // outputs; and who asks and is granted in an allocation.
-  std::uint32_t input_words_ = 0;
-  std::vector<std::uint64_t> waiting_vcs_;
-  std::vector<std::uint32_t> waiting_, input_turn_, asking_, granted_;
+  OneStepSwitch one_step_;  // of routers that are so
 
   // Of one allocation.
   std::vector<FlitAllocators::Request> requests_;
