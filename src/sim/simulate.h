@@ -46,7 +46,6 @@ struct SimulationOptions {
   TimeWindow window{};                       // in which busy times of ranks are added up
   // Per program: nodes on the device (Lane::device) whose ends are looked at. Empty: none.
   std::span<std::vector<WatchedEnd>> watched_ends{};
-  bool only_foresee = false;            // throw what it would take instead of playing it (RunForeseen)
   Progress* progress = &no_progress();  // told how far the run is
 };
 
@@ -54,13 +53,6 @@ struct SimulationOptions {
 // that end after one of a larger number, and those that are not played since they happened before, may not
 // be looked at.
 struct RunIsLate {};
-
-// What `simulate` throws where SimulationOptions::only_foresee: how long the processor plays the run, on
-// networks that say so (NetworkPromises::plays_bytes); else no time. What simulates several times makes it
-// that of all.
-struct RunForeseen {
-  PlayTime time;
-};
 
 // The machine of `study` must have as many devices as `graph` has ranks. `costs`: of the machine's usual
 // device, then of every other one (Machine::others). Throws Error when a rank cannot finish (who waits for
@@ -70,6 +62,12 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
 // `cost` is of the usual device; those of others are made by the study's compute model.
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
                 const SimulationOptions& options = {});
+
+// How long the processor plays what `simulate` would, on networks that say so
+// (NetworkPromises::plays_bytes); else no time. Throws Error for what is refused before anything is played.
+// Cost: that of making ready to play.
+PlayTime foresee(const Graph& graph, const Study& study, const CostModel& cost,
+                 const SimulationOptions& options = {});
 
 // The same Graph under ASTRA-sim's rules (ir/formats/system_layer.h): one communication at a time per rank
 // (2.x), streams instead of schedules (sim/astra/astra_engine.h), networks that truncate to nanoseconds

@@ -60,6 +60,10 @@ std::vector<std::string> precision_notes(const Study& study, const CostModel& co
 // simulated all the same and warned about.
 Run run_study(const Study& study, const SimulationOptions& options = {});
 
+// How long the processor plays that, on networks that say so; else no time (sim/simulate.h). Throws Error for
+// what is refused before anything is played.
+PlayTime foresee_study(const Study& study, const SimulationOptions& options = {});
+
 // All of it but the simulation: the model, the graph, the memory, and what there is to say of them. `cost` is
 // the study's own, for the study's usual device.
 Run lower_study(const Study& study, const CostModel& cost, Progress& progress = no_progress(),
@@ -87,6 +91,7 @@ LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost);
 
 // A Run without a model, with Run::jobs. Throws Error as above.
 Run run_jobs(const JobsStudy& study, const SimulationOptions& options = {});
+PlayTime foresee_jobs(const JobsStudy& study, const SimulationOptions& options = {});
 
 // One collective by itself, as nccl-tests measures it: all ranks of a machine begin it at time 0.
 

@@ -261,28 +261,60 @@ void check_recorded(const std::vector<std::int32_t>& chosen, const Graph& graph)
   }
 }
 
+RankClasses native_classes(const Graph& graph, const std::vector<Issued>& issued, const Study& study,
+                           const SimulationOptions& options, CollectivePlanner& planner) {
+  options.progress->begin("looking for ranks that fare alike");
+  return options.fold ? fold_ranks({graph, issued, study, shares_memory(options.remote_memory)}, planner)
+                      : unfolded(graph);
+}
+
+const Machine& checked_machine(const Graph& graph, const Study& study, const SimulationOptions& options) {
+  check_ranks(rank_count(study.machine), graph);
+  check_what_if(study.what_if, study.machine);
+  check_recorded(options.record_ranks, graph);
+  return study.machine;
+}
+
+// A job that is ready to be played.
+struct ReadyRun {
+  ReadyRun(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
+           const SimulationOptions& options)
+      : planner(checked_machine(graph, study, options), study.collectives, promises_of(study.network)),
+        issued(issued_by(graph)),
+        classes(native_classes(graph, issued, study, options, planner)),
+        run({graph, issued, study, costs, classes, planner, options}) {}
+
+  CollectivePlanner planner;
+  const std::vector<Issued> issued;
+  const RankClasses classes;
+  NativeRun run;
+};
+
+// Of all devices of a study.
+struct AllCosts {
+  AllCosts(const Study& study, const CostModel& usual) : costs({&usual}) {
+    for (const OtherDevices& other : study.machine.others) {
+      others.push_back(make_cost_model(study.compute, other.device));
+      costs.push_back(others.back().get());
+    }
+  }
+  std::vector<const CostModel*> costs;
+  std::vector<std::unique_ptr<CostModel>> others;
+};
+
 }  // namespace
 
 Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
                 const SimulationOptions& options) {
   const Machine& machine = study.machine;
-  check_ranks(rank_count(machine), graph);
-  check_what_if(study.what_if, machine);
-  check_recorded(options.record_ranks, graph);
-  CollectivePlanner planner(machine, study.collectives, promises_of(study.network));
-  options.progress->begin("looking for ranks that fare alike");
-  const std::vector<Issued> issued = issued_by(graph);
-  const RankClasses classes =
-      options.fold ? fold_ranks({graph, issued, study, shares_memory(options.remote_memory)}, planner)
-                   : unfolded(graph);
-  NativeRun run({graph, issued, study, costs, classes, planner, options});
-  if (options.only_foresee) throw RunForeseen{run.foreseen_time()};
-  run.play();
-  Result result = run.result();
+  ReadyRun ready(graph, study, costs, options);
+  const RankClasses& classes = ready.classes;
+  ready.run.play();
+  Result result = ready.run.result();
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
-  LinkLoads loads(machine, study.collectives, planner);
-  describe_collectives(result, graph, planner, loads, promises_of(study.network));
-  result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
+  LinkLoads loads(machine, study.collectives, ready.planner);
+  describe_collectives(result, graph, ready.planner, loads, promises_of(study.network));
+  result.warnings.assign(ready.planner.substitutions().begin(), ready.planner.substitutions().end());
   add_warnings(result, graph);
   warn_of_cables(result, study);
   note_unseen_links(result, machine, study.network);
@@ -298,13 +330,12 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
 
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
                 const SimulationOptions& options) {
-  std::vector<const CostModel*> costs = {&cost};
-  std::vector<std::unique_ptr<CostModel>> others;
-  for (const OtherDevices& other : study.machine.others) {
-    others.push_back(make_cost_model(study.compute, other.device));
-    costs.push_back(others.back().get());
-  }
-  return simulate(graph, study, costs, options);
+  return simulate(graph, study, AllCosts(study, cost).costs, options);
+}
+
+PlayTime foresee(const Graph& graph, const Study& study, const CostModel& cost,
+                 const SimulationOptions& options) {
+  return ReadyRun(graph, study, AllCosts(study, cost).costs, options).run.foreseen_time();
 }
 
 namespace {

@@ -202,14 +202,7 @@ Run run_jobs(const JobsStudy& study, const SimulationOptions& options) {
   const std::unique_ptr<CostModel> cost = make_cost_model(study.shared.compute, study.shared.machine.device);
   LoweredJobs lowered = lower_jobs(study, *cost);
   Run& run = lowered.run;
-  try {
-    run.result = simulate(run.graph, run.study, *cost, options);
-  } catch (RunForeseen& foreseen) {
-    // The ideal one; each job alone, where ranks that fare alike may be played as one.
-    const double ideal = run.study.what_if.changes_simulation() ? 1 : 0;
-    foreseen.time = {foreseen.time.least * (1 + ideal), foreseen.time.most * (2 + ideal)};
-    throw;
-  }
+  run.result = simulate(run.graph, run.study, *cost, options);
   SimulationOptions alone_options = options;
   alone_options.intervals = false;
   if (run.study.what_if.changes_simulation()) {
@@ -230,6 +223,15 @@ Run run_jobs(const JobsStudy& study, const SimulationOptions& options) {
   run.notes.insert(run.notes.end(), run.result.notes.begin(), run.result.notes.end());
   run.warnings.insert(run.warnings.end(), run.result.warnings.begin(), run.result.warnings.end());
   return std::move(lowered.run);
+}
+
+PlayTime foresee_jobs(const JobsStudy& study, const SimulationOptions& options) {
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.shared.compute, study.shared.machine.device);
+  const Run run = lower_jobs(study, *cost).run;
+  const PlayTime together = foresee(run.graph, run.study, *cost, options);
+  // The ideal one; each job alone, where ranks that fare alike may be played as one.
+  const double ideal = run.study.what_if.changes_simulation() ? 1 : 0;
+  return {together.least * (1 + ideal), together.most * (2 + ideal)};
 }
 
 }  // namespace armilla

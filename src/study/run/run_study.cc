@@ -235,6 +235,12 @@ void lay_out_job(Run& run, const CostModel& cost, Written written) {
   set_job(run, iterations, job);
 }
 
+Run lower_to_play(const Study& study, const CostModel& cost, const SimulationOptions& options) {
+  const bool may_loop = !(options.intervals && options.every_interval) && options.fold_time &&
+                        !(study.what_if.jitter.deviation > 0);
+  return lower_study(study, cost, *options.progress, may_loop ? Written::loops : Written::whole);
+}
+
 }  // namespace
 
 Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progress, Written written) {
@@ -271,23 +277,15 @@ Run lower_study(const Study& study, const CostModel& cost, Progress& progress, W
 Run run_study(const Study& study, const SimulationOptions& options) {
   // The cost model first: a wrong name should not wait for a large model to be read.
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
-  const bool may_loop = !(options.intervals && options.every_interval) && options.fold_time &&
-                        !(study.what_if.jitter.deviation > 0);
-  Run run = lower_study(study, *cost, *options.progress, may_loop ? Written::loops : Written::whole);
-  const bool has_ideal = study.what_if.changes_simulation();
-  try {
-    if (run.iterations > 1) {
-      simulate_steady_iteration(run, *cost, options);
-    } else {
-      run.result = simulate(run.graph, run.study, *cost, options);
-    }
-  } catch (RunForeseen& foreseen) {
-    foreseen.time = time_of_all(foreseen.time, run.iterations > 1, has_ideal);
-    throw;
+  Run run = lower_to_play(study, *cost, options);
+  if (run.iterations > 1) {
+    simulate_steady_iteration(run, *cost, options);
+  } else {
+    run.result = simulate(run.graph, run.study, *cost, options);
   }
   run.shares = compute_shares(run.graph, *cost);
   run.like = like_measured(run.study.plan, run.model.facts, run.study.machine.device);
-  if (has_ideal) run.ideal = ideal_iteration(run, *cost, options);
+  if (study.what_if.changes_simulation()) run.ideal = ideal_iteration(run, *cost, options);
   if (study.what_if.failures.mtbf_of_node > 0) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
                           "what_if.failures");
@@ -296,6 +294,13 @@ Run run_study(const Study& study, const SimulationOptions& options) {
   add_result_warnings(run);
   explain_utilization(run);
   return run;
+}
+
+PlayTime foresee_study(const Study& study, const SimulationOptions& options) {
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
+  const Run run = lower_to_play(study, *cost, options);
+  return time_of_all(foresee(run.graph, run.study, *cost, options), run.iterations > 1,
+                     study.what_if.changes_simulation());
 }
 
 }  // namespace armilla

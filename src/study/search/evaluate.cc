@@ -118,6 +118,12 @@ bool is_one_iteration(const PlanPrepared& plan) {
   return plan.sharded && schedule_of(plan.plan).flushes && plan.setting->profile.file.empty();
 }
 
+// Of such a plan, node by node.
+LoweredJob lower_nodes(const PlanPrepared& plan) {
+  return lower_sharded({*plan.sharded}, plan.plan, 1, plan.setting->machine.device.host_bandwidth,
+                       Written::loops);
+}
+
 // Whether, besides, its slots are few enough for their order to be worth keeping.
 bool knows_slot_bound(const PlanPrepared& plan) {
   constexpr std::int64_t kMostSlots = 1 << 18;
@@ -511,22 +517,13 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_within(const PlanPrepared& pl
 }
 
 PlayTime PlanEvaluator::foreseen_time(const PlanPrepared& plan) const {
-  try {
-    simulate_nodes(plan, true);
-  } catch (const RunForeseen& foreseen) {
-    return foreseen.time;
-  }
-  return {};
+  if (!is_one_iteration(plan)) return foresee_study(plan.study(), of_times_alone());
+  return foresee(lower_nodes(plan).graph, *plan.setting, cost_, of_times_alone());
 }
 
-PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan, bool only_foresee) const {
-  const Study& setting = *plan.setting;
-  SimulationOptions options = of_times_alone();
-  options.only_foresee = only_foresee;
-  if (!is_one_iteration(plan)) return outcome_of(plan, run_study(plan.study(), options).result);
-  const LoweredJob job =
-      lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);
-  return outcome_of(plan, armilla::simulate(job.graph, setting, cost_, options));
+PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
+  if (!is_one_iteration(plan)) return outcome_of(plan, run_study(plan.study(), of_times_alone()).result);
+  return outcome_of(plan, armilla::simulate(lower_nodes(plan).graph, *plan.setting, cost_, of_times_alone()));
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepared& plan, Time longest) {
@@ -540,15 +537,13 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepar
 std::optional<PlanOutcome> PlanEvaluator::play_nodes_within(const PlanPrepared& plan, Time longest,
                                                             const BeginningKey& key,
                                                             const LeastAhead& ahead) {
-  const Study& setting = *plan.setting;
-  const LoweredJob job =
-      lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);
+  const LoweredJob job = lower_nodes(plan);
   WatchedSlots watched(job, ahead, longest);
   SimulationOptions options = of_times_alone();
   options.watched_ends = watched.ends;
   std::optional<PlanOutcome> outcome;
   try {
-    outcome = outcome_of(plan, armilla::simulate(job.graph, setting, cost_, options));
+    outcome = outcome_of(plan, armilla::simulate(job.graph, *plan.setting, cost_, options));
   } catch (const RunIsLate&) {
     // There is no outcome.
   }

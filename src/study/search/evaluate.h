@@ -76,8 +76,8 @@ class PlanEvaluator {
   std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
   // What is known of ranks then: their times, not what they did when.
   std::optional<Result> play_slots(const PlanPrepared& plan) { return play_slots(plan, {}); }
-  PlanOutcome simulate_nodes(const PlanPrepared& plan) const { return simulate_nodes(plan, false); }
-  // How long that takes the processor (RunForeseen).
+  PlanOutcome simulate_nodes(const PlanPrepared& plan) const;
+  // How long that takes the processor (sim/simulate.h).
   PlayTime foreseen_time(const PlanPrepared& plan) const;
   std::optional<PlanOutcome> simulate_nodes_within(const PlanPrepared& plan, Time longest);
   // Whether what was seen of plans that begin alike, node by node, says that the iteration lasts longer.
@@ -87,7 +87,6 @@ class PlanEvaluator {
 
  private:
   Device within_share(Device device) const;
-  PlanOutcome simulate_nodes(const PlanPrepared& plan, bool only_foresee) const;
   std::shared_ptr<const Study> setting_of(std::int64_t ranks);
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);

@@ -48,13 +48,15 @@ class Stoppable final : public Progress {
 };
 
 // As `armilla run`, but for what only a report of the run would need.
-Run simulate_study(const Config& config, Progress& progress, bool only_foresee = false) {
+SimulationOptions options_with(Progress& progress) {
   SimulationOptions options;
-  options.only_foresee = only_foresee;
   options.intervals = options.every_interval = false;
   options.progress = &progress;
-  return config.has("jobs") ? run_jobs(read_jobs(config), options)
-                            : run_study(prepare_study(read_study(config)), options);
+  return options;
+}
+Run simulate_study(const Config& config, Progress& progress) {
+  return config.has("jobs") ? run_jobs(read_jobs(config), options_with(progress))
+                            : run_study(prepare_study(read_study(config)), options_with(progress));
 }
 
 // Of a study, or the first of its jobs; empty where the time of the run does not go by its bytes.
@@ -71,13 +73,12 @@ std::string network_that_plays_bytes(const Config& config) {
 // Nothing where it is refused.
 std::optional<PlayTime> foreseen_time(const Config& config) {
   try {
-    static_cast<void>(simulate_study(config, no_progress(), true));
-  } catch (const RunForeseen& foreseen) {
-    return foreseen.time;
+    const SimulationOptions options = options_with(no_progress());
+    return config.has("jobs") ? foresee_jobs(read_jobs(config), options)
+                              : foresee_study(prepare_study(read_study(config)), options);
   } catch (const Error&) {
-    // The run says it.
+    return std::nullopt;  // the run says it
   }
-  return std::nullopt;
 }
 
 // One run of a sweep, by whoever is to do it: figures or a message, and how long it took; nothing, where it
