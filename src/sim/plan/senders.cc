@@ -1,6 +1,7 @@
 #include "sim/plan/senders.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "network/topology.h"
@@ -28,13 +29,116 @@ std::vector<std::uint32_t> families_of(const Graph& graph, const Issued& issued)
   return families;
 }
 
-}  // namespace
+// Whether any two neighbours of a ring have a cable that several senders use. Looked at are all ranks, of
+// folded runs, too: what is not seen of one that stands for others could be true of those.
+class RingUsers {
+ public:
+  RingUsers(const Graph& graph, const Topology& topology, std::uint32_t dimension)
+      : graph_(graph),
+        topology_(topology),
+        dimension_(dimension),
+        size_(static_cast<std::int32_t>(topology.dimension(dimension).size)),
+        user_of_(static_cast<std::size_t>(graph.ranks), kNobody) {
+    for (std::uint32_t d = 0; d < dimension; ++d)
+      stride_ *= static_cast<std::int32_t>(topology.dimension(d).size);
+  }
 
-std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                                const RankClasses& classes, CollectivePlanner& planner) {
-  const Topology topology(machine);
-  std::vector<std::vector<std::uint32_t>> families;  // by program
-  for (const Issued& program : issued) families.push_back(families_of(graph, program));
+  bool are_several(std::span<const Issued> issued, const std::vector<std::vector<std::uint32_t>>& families) {
+    std::vector<bool> is_issued(graph_.families.size() * issued.size());
+    for (std::size_t program = 0; program < families.size(); ++program) {
+      for (const std::uint32_t family : families[program]) is_issued[family * issued.size() + program] = true;
+    }
+    for (std::uint32_t family = 0; family < graph_.families.size(); ++family) {
+      for (const std::vector<std::int32_t>& group : graph_.families[family].groups) {
+        const bool any = std::ranges::any_of(group, [&](std::int32_t rank) {
+          return is_issued[family * issued.size() + graph_.program_of[static_cast<std::size_t>(rank)]];
+        });
+        if (any && !add(group, family)) return true;
+      }
+    }
+    const Peers peers(graph_);
+    for (std::int32_t rank = 0; rank < graph_.ranks; ++rank) {
+      for (const IssuedItem& item : issued[graph_.program_of[static_cast<std::size_t>(rank)]].items) {
+        if (item.kind != NodeKind::send) continue;
+        if (!add_message(rank, peers.of(rank, graph_.transfers[item.payload]))) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::uint32_t kNobody = UINT32_MAX, kNodes = UINT32_MAX - 1;
+
+  // From the member at a coordinate to the next one; false where another uses it.
+  bool use(std::int32_t rank, std::uint32_t sender) {
+    std::uint32_t& user = user_of_[static_cast<std::size_t>(rank)];
+    if (user != kNobody && user != sender) return false;
+    user = sender;
+    return true;
+  }
+
+  // Members of a group send each other messages the shorter way: over all cables between them but those of a
+  // gap that is longer than the way round it.
+  bool add(const std::vector<std::int32_t>& group, std::uint32_t family) {
+    lines_.clear();
+    for (const std::int32_t rank : group) {
+      const std::int32_t here = topology_.coordinate(rank, dimension_);
+      lines_.emplace_back(rank - here * stride_, here);
+    }
+    std::ranges::sort(lines_);
+    // Those of no grid may go anywhere in the dimension.
+    const bool differ = std::ranges::any_of(
+        lines_, [&](const auto& member) { return member.second != lines_.front().second; });
+    bool any_alone = false;
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      const bool follows = i > 0 && lines_[i - 1].first == lines_[i].first;
+      const bool leads = i + 1 < lines_.size() && lines_[i + 1].first == lines_[i].first;
+      any_alone = any_alone || (!follows && !leads);
+    }
+    if (differ && any_alone) {
+      for (std::int32_t rank = 0; rank < graph_.ranks; ++rank) {
+        if (!use(rank, family)) return false;
+      }
+      return true;
+    }
+    for (auto first = lines_.begin(); first != lines_.end();) {
+      const auto end = std::ranges::find_if(first, lines_.end(),
+                                            [&](const auto& member) { return member.first != first->first; });
+      for (auto member = first; end - first > 1 && member != end; ++member) {
+        const auto next = member + 1 == end ? first : member + 1;
+        const std::int32_t gap = (next->second - member->second + size_) % size_;
+        for (std::int32_t i = 0; 2 * gap <= size_ && i < gap; ++i) {
+          if (!use(first->first + (member->second + i) % size_ * stride_, family)) return false;
+        }
+      }
+      first = end;
+    }
+    return true;
+  }
+
+  bool add_message(std::int32_t source, std::int32_t destination) {
+    if (source == destination) return true;
+    const Message message{source, destination, {}};
+    for (Position at = topology_.start(message); at.hops_left > 0;) {
+      const LinkId link = topology_.advance(message, at);
+      // A link the other way belongs to the rank behind its cable.
+      if (link.dimension == dimension_ && !use(link.number == 0 ? link.owner : at.rank, kNodes)) return false;
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const Topology& topology_;
+  std::uint32_t dimension_;
+  std::int32_t size_, stride_ = 1;
+  std::vector<std::uint32_t> user_of_;                        // by the rank whose cable to the next one it is
+  std::vector<std::pair<std::int32_t, std::int32_t>> lines_;  // of members: the rank at 0, and coordinates
+};
+
+// By dimensions alone, whatever ranks.
+std::uint32_t used_by_several(const Graph& graph, std::span<const Issued> issued, const Topology& topology,
+                              const std::vector<std::vector<std::uint32_t>>& families,
+                              const RankClasses& classes, CollectivePlanner& planner) {
   std::vector<std::uint32_t> crossed(graph.families.size());
   for (const std::int32_t rank : classes.real) {
     for (const std::uint32_t family : families[graph.program_of[static_cast<std::size_t>(rank)]]) {
@@ -63,6 +167,22 @@ std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issu
     }
   }
   return any_custom ? shared | used : shared | (used & by_nodes);
+}
+
+}  // namespace
+
+std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                                const RankClasses& classes, CollectivePlanner& planner) {
+  const Topology topology(machine);
+  std::vector<std::vector<std::uint32_t>> families;  // by program
+  for (const Issued& program : issued) families.push_back(families_of(graph, program));
+  std::uint32_t shared = used_by_several(graph, issued, topology, families, classes, planner);
+  if (!graph.custom.empty()) return shared;
+  for (std::uint32_t d = 0; d < std::min(topology.dimensions(), 32U); ++d) {
+    if ((shared >> d & 1) == 0 || !passes_others(topology.dimension(d))) continue;
+    if (!RingUsers(graph, topology, d).are_several(issued, families)) shared &= ~(1U << d);
+  }
+  return shared;
 }
 
 }  // namespace armilla

@@ -19,8 +19,10 @@ inline std::uint16_t sender_of_family(std::uint32_t family) {
   return static_cast<std::uint16_t>(1 + family % UINT16_MAX);
 }
 
-// Bit d: several senders use the machine's dimension d, whether at one time or not. Dimensions beyond the
-// 32nd, which no machine of a file has, are not looked at. O(issued items + simulated ranks x families).
+// Bit d: several senders use the machine's dimension d, whether at one time or not; of a Ring, the links
+// between the same two neighbours. Dimensions beyond the 32nd, which no machine of a file has, are not looked
+// at. O(issued items + simulated ranks x families); on Rings that more than one
+// sender uses at all, O(ranks x (families + sends) x links of a way).
 std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
                                 const RankClasses& classes, CollectivePlanner& planner);
 
