@@ -160,6 +160,8 @@ class Kernels final : public CostModel {
     return best;
   }
 
+  static bool is_grouped(const Gemm& gemm) { return gemm.count > 1 && gemm.batch_in_m; }
+
   // Traffic that no product hides: the sums of weight gradients, written once a tile is done (their reads are
   // not in the way), and all of groups, each of which is a kernel too short to be loaded behind another's
   // arithmetic. fp16 adds up in fp16 (Megatron-LM's default), everything else in fp32.
@@ -170,7 +172,7 @@ class Kernels final : public CostModel {
     double bytes = 0;
     for (const Gemm& gemm : work.gemms) {
       const auto count = static_cast<double>(gemm.count);
-      const bool grouped = gemm.count > 1 && (of_weight || gemm.batch_in_m);
+      const bool grouped = is_grouped(gemm) || (of_weight && gemm.count > 1);
       if (of_weight || grouped) bytes += count * static_cast<double>(gemm.m * gemm.n) * sum;
       if (grouped)
         bytes += count * static_cast<double>((gemm.m + gemm.n) * gemm.k) * bits_of(work.dtype) / kBits;
@@ -180,19 +182,22 @@ class Kernels final : public CostModel {
 
   // Operands of fp8 and narrower products are cast, with their transpose for the backward pass (Transformer
   // Engine): each element is read in 2 bytes and written twice in 1, but for half of the forward ones, which
-  // norms write so themselves: 3 bytes on average. Of every product but the weight's gradient, whose operands
-  // were cast before, one operand is new. In 4 bits a tensor's scale must be known before any element is
+  // norms write so themselves: 3 bytes on average. Rows of groups (experts) were put in order or activated
+  // before, which no norm does: 4 bytes. Of every product but the weight's gradient, whose operands were cast
+  // before, one operand is new. In 4 bits a tensor's scale must be known before any element is
   // cast, so that each is read twice, and no norm writes it: 4 bytes and two halves, with a scale for 16
   // (NVIDIA 2025, Pretraining Large Language Models with NVFP4, section 2; Transformer Engine's
   // NVFP4BlockScaling).
   double cast_seconds(const Work& work) const {
-    const double bytes = work.dtype == DType::fp4 ? 4 + 2 * (0.5 + 1.0 / 16) : 3;
+    constexpr double kNarrow = 4 + 2 * (0.5 + 1.0 / 16), kGrouped = 4, kAfterNorms = 3;
     if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;
     if (work.kernel == Kernel::weight_gradient) return 0;
-    double elements = 0;
-    for (const Gemm& gemm : work.gemms) elements += static_cast<double>(gemm.m * gemm.k * gemm.count);
-    return elements * bytes / bandwidth(device_.kernels->memory.efficiency) +
-           in_seconds(device_.kernels->memory.launch);
+    double bytes = 0;
+    for (const Gemm& gemm : work.gemms) {
+      const double each = work.dtype == DType::fp4 ? kNarrow : is_grouped(gemm) ? kGrouped : kAfterNorms;
+      bytes += static_cast<double>(gemm.m * gemm.k * gemm.count) * each;
+    }
+    return bytes / bandwidth(device_.kernels->memory.efficiency) + in_seconds(device_.kernels->memory.launch);
   }
 
   // Of the rates: fp16 has those of bf16, and so has what nobody has measured.

@@ -88,6 +88,29 @@ TEST(Kernels, NarrowOperandsAreCastBefore) {
   EXPECT_NEAR(time_in_us(*burst(narrow), work) - with_cast, 2.125 * 2560 * 4096 / 0.8e12 * 1e6, 1e-3);
 }
 
+// No norm writes what experts read: a byte more than the average of all others.
+TEST(Kernels, OperandsOfGroupsAreCastWhole) {
+  const Device device = device_with_rates();
+  Work group = product(2560, 1280, 4096, DType::fp8);
+  group.gemms.front().count = 4;
+  group.gemms.front().batch_in_m = true;
+  Work batch = group;
+  batch.gemms.front().batch_in_m = false;
+  const auto cast_of = [&](Work work) {
+    Device wide = device;
+    wide.kernels->matrix[DType::bf16].efficiency = 1;
+    const double narrow = time_in_us(*burst(device), work);
+    // Of groups what they move is not hidden: 2 bytes of a sum, 1 of an operand.
+    work.dtype = DType::bf16;
+    for (Gemm& gemm : work.gemms) gemm.batch_in_m = false;
+    return narrow - time_in_us(*burst(wide), work);
+  };
+  constexpr double kElements = 4.0 * 2560 * 4096,
+                   kUnhidden = 4 * (2.0 * 2560 * 1280 + (2560 + 1280) * 4096.0);
+  EXPECT_NEAR(cast_of(batch), 3 * kElements / 0.8e12 * 1e6 + 2, 1e-3);
+  EXPECT_NEAR(cast_of(group), (4 * kElements + kUnhidden) / 0.8e12 * 1e6 + 2, 1e-3);
+}
+
 TEST(Kernels, SumsOfWeightGradientsAreWrittenAfterTheProducts) {
   const auto cost = burst(device_with_rates());
   Work work = product(2560, 1280, 4096);
