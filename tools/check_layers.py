@@ -66,8 +66,8 @@ INSTALLED_BESIDE = {
     "base/checked.h", "base/output_file.h", "base/progress.h", "base/registry.h", "base/string_table.h",
     # Parts of nouns, held by value: of machines, models, graphs, studies and runs, and what requests are made of.
     "ir/collective.h", "ir/custom_collective.h", "ir/derived/events.h", "ir/derived/goodput.h", "ir/expert_routing.h",
-    "ir/flow_traffic.h", "ir/formats/system_layer.h", "ir/interconnect.h", "ir/jobs.h", "ir/memory.h", "ir/play_time.h",
-    "ir/profile.h", "ir/search.h", "ir/tensor.h", "ir/what_if.h", "ir/work.h",
+    "ir/flow_traffic.h", "ir/formats/system_layer.h", "ir/interconnect.h", "ir/jobs.h", "ir/memory.h", "ir/parts.h",
+    "ir/play_time.h", "ir/profile.h", "ir/search.h", "ir/tensor.h", "ir/what_if.h", "ir/work.h",
     # What a lowered study holds beside its graph, for who looks at costs by layer.
     "lower/merge_jobs.h", "lower/pipeline_schedule.h", "lower/shard_share.h", "lower/sharded_model.h",
     # Which kind a file is of, of ModelFormat.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/parts.h"
 #include "ir/tensor.h"
 #include "ir/work.h"
 
@@ -67,7 +68,8 @@ struct Operator {
   std::int64_t ways = 0;  // most parts `split` can make (heads, features); beyond it parts are copies. 0: any
   bool expert = false;    // one of several experts' share of the tokens: divided by expert parallelism
   Exchange exchange = Exchange::none;
-  bool core_attention = false;  // what selective recompute repeats
+  bool core_attention = false;  // Part::core_attn
+  Parts parts;                  // others of a layer that it is in
   // Forward arithmetic that the backward kernel repeats, as a share of it (flash attention: 0.5, the scores).
   double repeated_forward = 0;
   // Of the forward pass with every attention score, and without those that a mask hides; 0: as `forward`.

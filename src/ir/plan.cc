@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -59,6 +60,54 @@ std::string_view name_of(Recompute recompute) {
   return "?";
 }
 
+std::string_view name_of(Part part) {
+  switch (part) {
+    case Part::core_attn:
+      return "core_attn";
+    case Part::layernorm:
+      return "layernorm";
+    case Part::mla_up_proj:
+      return "mla_up_proj";
+    case Part::mlp:
+      return "mlp";
+    case Part::moe:
+      return "moe";
+    case Part::moe_act:
+      return "moe_act";
+    case Part::shared_experts:
+      return "shared_experts";
+    case Part::attention:
+      return "attention";
+    case Part::latent:
+      return "latent";
+    case Part::prediction:
+      return "prediction";
+    case Part::logits:
+      return "logits";
+  }
+  return "?";
+}
+
+std::vector<std::string_view> names_of(Parts parts) {
+  std::vector<std::string_view> names;
+  for (unsigned i = 0; i <= static_cast<unsigned>(Part::logits); ++i) {
+    if (parts.has(static_cast<Part>(i))) names.push_back(name_of(static_cast<Part>(i)));
+  }
+  return names;
+}
+
+std::span<const Part> recomputable_parts() {
+  static constexpr std::array kParts = {Part::core_attn, Part::layernorm, Part::mla_up_proj,   Part::mlp,
+                                        Part::moe,       Part::moe_act,   Part::shared_experts};
+  return kParts;
+}
+
+std::span<const Part> widenable_parts() {
+  static constexpr std::array kParts = {Part::attention,      Part::mlp,    Part::moe,
+                                        Part::shared_experts, Part::latent, Part::prediction};
+  return kParts;
+}
+
 std::string_view name_of(LossKernel loss) {
   switch (loss) {
     case LossKernel::automatic:
@@ -96,6 +145,8 @@ std::string_view name_of(ExpertDispatch dispatch) {
       return "per-expert";
     case ExpertDispatch::deduplicated:
       return "deduplicated";
+    case ExpertDispatch::one_hot:
+      return "one-hot";
   }
   return "?";
 }
@@ -247,6 +298,30 @@ void validate_choices(const Plan& plan, const std::string& where) {
   if (!std::isfinite(plan.expert_skew) || plan.expert_skew < 0) {
     throw Error(where, fmt::format("plan.expert_skew {}", plan.expert_skew),
                 "a finite number, 0 (all alike) or more", {"plan.expert_skew"});
+  }
+  constexpr double kMostCapacity = 1000;
+  if (!(plan.expert_capacity >= 0 && plan.expert_capacity <= kMostCapacity)) {
+    throw Error(where, fmt::format("plan.expert_capacity {}", plan.expert_capacity),
+                fmt::format("rows relative to the mean, up to {}; 0: no limit", kMostCapacity),
+                {"plan.expert_capacity"});
+  }
+  if (plan.expert_dispatch == ExpertDispatch::one_hot && plan.expert_capacity == 0) {
+    throw Error(where, "plan.expert_dispatch one-hot without plan.expert_capacity",
+                "masks have as many rows as experts have room for: MaxText's default is 1.25",
+                {"plan.expert_dispatch"});
+  }
+  if (plan.expert_capacity > 0 && plan.expert_load != ExpertLoad::uniform) {
+    throw Error(where,
+                fmt::format("plan.expert_capacity {} beside plan.expert_load {}", plan.expert_capacity,
+                            name_of(plan.expert_load)),
+                "with a capacity all experts work on as many rows",
+                {"plan.expert_capacity", "plan.expert_load"});
+  }
+  if (plan.wide_first_layers < 0 || plan.wide_last_layers < 0) {
+    const bool first = plan.wide_first_layers < 0;
+    const std::string key = first ? "plan.wide_first_layers" : "plan.wide_last_layers";
+    throw Error(where, fmt::format("{} {}", key, first ? plan.wide_first_layers : plan.wide_last_layers),
+                "0 keeps none wide", {key});
   }
   if (!is_floating(plan.precision))
     throw Error(where, fmt::format("plan.precision {}", name_of(plan.precision)),

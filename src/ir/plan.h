@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "ir/parts.h"
 #include "ir/tensor.h"
 
 namespace armilla {
@@ -31,7 +32,8 @@ int state_words(Optimizer optimizer);  // optimizer values kept per parameter, 4
 
 enum class Recompute : std::uint8_t {
   none,
-  selective,  // the attention core only (Korthikanti et al. 2022, section 5)
+  selective,  // Plan::recompute_modules: the attention core alone (Korthikanti et al. 2022, section 5), or
+              // what Megatron-Core can recompute beside (lower/shard/shard_recompute.h)
   operators,  // all but attention and every second product (torchtitan; lower/shard/shard_recompute.h)
   full,       // every block keeps its input alone
   block       // full for the first Plan::recompute_blocks blocks of each model chunk, none for the others
@@ -54,9 +56,11 @@ std::string_view name_of(ExpertLoad load);
 
 // How tokens get to their experts and back.
 enum class ExpertDispatch : std::uint8_t {
-  automatic,    // deduplicated where the model limits the groups that a token's experts are in
-  per_expert,   // a copy for every expert (Megatron-LM's all-to-all dispatcher)
-  deduplicated  // one for each rank with experts of the token, across nodes one for each node (DeepEP)
+  automatic,     // deduplicated where the model limits the groups that a token's experts are in
+  per_expert,    // a copy for every expert (Megatron-LM's all-to-all dispatcher)
+  deduplicated,  // one for each rank with experts of the token, across nodes one for each node (DeepEP)
+  one_hot        // per expert, put in place by products with masks of zeros and ones (Shazeer et al. 2017,
+                 // Mesh TensorFlow; MaxText without megablox); needs Plan::expert_capacity
 };
 std::string_view name_of(ExpertDispatch dispatch);
 
@@ -100,6 +104,11 @@ struct Plan {
   DType weight_dtype = DType::unknown;     // of the weights that are computed with
   DType gradient_dtype = DType::unknown;   // of accumulated and exchanged gradients
   DType parameter_dtype = DType::unknown;  // of gathered parameters (ZeRO); as weight_dtype
+  // Where `precision` is narrower than 16 bits, what computes in bf16 nevertheless, as embedding and head
+  // always do: so many first and last layers (Megatron-Core's num_layers_at_start_in_bf16 and _at_end_),
+  // prediction layers not among them, and parts of all layers.
+  std::int64_t wide_first_layers = 0, wide_last_layers = 0;
+  Parts wide_modules;
 
   std::int64_t tensor = 1, pipeline = 1, context = 1;
   std::int64_t expert = 1;
@@ -118,6 +127,9 @@ struct Plan {
   ExpertLoad expert_load = ExpertLoad::uniform;
   double expert_skew = 0;  // resolve_plan puts a default here where loads are uneven and none is given
   ExpertDispatch expert_dispatch = ExpertDispatch::automatic;
+  // Every expert works on so many rows relative to the mean, padded or dropped (Lepikhin et al. 2020, section
+  // 2.2); 0: on the rows that it gets.
+  double expert_capacity = 0;
   DType dispatch_dtype =
       DType::unknown;  // of tokens on their way to experts; unknown: lower/expert_exchange.h
   std::uint64_t seed = 1;
@@ -154,6 +166,7 @@ struct Plan {
 
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;
+  Parts recompute_modules = {Part::core_attn};
 
   std::vector<Axis> order = {Axis::tensor, Axis::context, Axis::data, Axis::pipeline};
 

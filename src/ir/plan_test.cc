@@ -88,6 +88,16 @@ TEST(Plan, StagesAndChoicesMustMakeSense) {
             "plan: plan.stage_blocks has a stage of -8 blocks\n  hint: the least is 0");
   EXPECT_EQ(refusal([](Plan& plan) { plan.recompute_blocks = -1; }),
             "plan: plan.recompute_blocks -1\n  hint: 0 recomputes none");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.wide_last_layers = -1; }),
+            "plan: plan.wide_last_layers -1\n  hint: 0 keeps none wide");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.expert_capacity = -1; }),
+            "plan: plan.expert_capacity -1\n  hint: rows relative to the mean, up to 1000; 0: no limit");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.expert_dispatch = ExpertDispatch::one_hot; }),
+            "plan: plan.expert_dispatch one-hot without plan.expert_capacity\n"
+            "  hint: masks have as many rows as experts have room for: MaxText's default is 1.25");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.expert_capacity = 2, plan.expert_load = ExpertLoad::zipf; }),
+            "plan: plan.expert_capacity 2 beside plan.expert_load zipf\n"
+            "  hint: with a capacity all experts work on as many rows");
   EXPECT_EQ(refusal([](Plan& plan) {
               plan.order = {Axis::tensor, Axis::tensor, Axis::data, Axis::pipeline};
             }),

@@ -7,8 +7,8 @@
 //   divided     by features or heads over the tensor ranks (Shoeybi et al. 2019, section 3)
 // On top of that context parallelism divides the tokens of every sequence. Tensors between Exchange::dispatch
 // and combine are tokens on their experts' ranks: as many as without expert parallelism where loads are even,
-// Degrees::load times that where they are not; expert-tensor ranks hold different tokens until these are
-// gathered (Megatron-Core, token_dispatcher.py).
+// Degrees::load times that where they are not, Degrees::capacity times that where experts have a capacity;
+// expert-tensor ranks hold different tokens until these are gathered (Megatron-Core, token_dispatcher.py).
 // Not modelled: sums of gradients among copies of key-value heads, where there are fewer than tensor ranks.
 // Cost: O(operators).
 #pragma once
@@ -32,6 +32,7 @@ struct Degrees {
   bool folds_passes = false;  // is_foldable's are part of their neighbours' kernels
   Share sequence;             // of a sequence's tokens, by context parallelism
   Share load;                 // tokens of this expert position, relative to the mean
+  Share capacity;             // rows of every expert, relative to the mean (Plan::expert_capacity)
 };
 
 enum class Home : std::uint8_t { replicated, tokens, divided };

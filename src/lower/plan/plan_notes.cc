@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lower/pipeline_schedule.h"
+#include "lower/shard/shard_recompute.h"
 
 namespace armilla {
 
@@ -31,9 +32,28 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor == 1, "scatter_gather", kTensor);
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor > 1 && plan.sequence_parallel,
        "scatter_gather", "with plan.sequence_parallel every rank has a part of its own");
-  note(request.plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
-       "the model has no attention that could be computed again");
   const auto any = [&](auto&& is) { return std::ranges::any_of(model.operators, is); };
+  const bool is_core = request.plan.recompute_modules == Parts{Part::core_attn};
+  note(request.plan.recompute == Recompute::selective && is_core && facts.heads == 0, "recompute",
+       "the model has no attention that could be computed again");
+  const bool is_narrow = plan.precision == DType::fp8 || plan.precision == DType::fp4;
+  constexpr std::string_view kWide = "plan.precision has 16 bits or more";
+  constexpr std::string_view kNoLayers = "the model has no such layers";
+  const bool has_layers = std::ranges::any_of(model.blocks, [](const Block& block) {
+    return block.kind == BlockKind::encoder || block.kind == BlockKind::decoder;
+  });
+  for (const std::string_view key : {"wide_first_layers", "wide_last_layers"}) {
+    note(!is_narrow, key, kWide);
+    note(is_narrow && !has_layers, key, kNoLayers);
+  }
+  note(!is_narrow, "wide_modules", kWide);
+  note(is_narrow && !any([&](const Operator& op) {
+         return op.parts.meets(plan.wide_modules) && op.weight_is_operand;
+       }),
+       "wide_modules", "the model has none of these parts");
+  note(request.plan.recompute == Recompute::selective && !is_core &&
+           !any([&](const Operator& op) { return times_repeated(op, request.plan.recompute_modules) > 0; }),
+       "recompute_modules", "the model has none of these parts");
   const bool has_kernels = any([](const Operator& op) { return op.forward.kernel == Kernel::loss; });
   const bool over_logits = has_kernels || any([](const Operator& op) {
                              return op.type.find("SoftmaxCrossEntropy") != std::string::npos;
@@ -50,10 +70,11 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);
+  note(no_experts, "expert_capacity", no_spread);
   if (no_experts || plan.expert == 1) {
     note(true, "expert_skew", no_spread);
     note(true, "seed", no_spread);
-    note(true, "expert_dispatch", no_spread);
+    note(no_experts || plan.expert_dispatch != ExpertDispatch::one_hot, "expert_dispatch", no_spread);
     note(true, "dispatch_type", no_spread);
   } else {
     note(plan.expert_load == ExpertLoad::uniform, "expert_skew", "plan.expert_load is uniform");

@@ -449,6 +449,7 @@ Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic
 
 void settle_recompute(const PlanRequest& request, const ModelFacts& facts, Plan& plan) {
   if (plan.recompute != Recompute::selective || facts.heads > 0) return;
+  if (plan.recompute_modules != Parts{Part::core_attn}) return;
   plan.recompute = Recompute::none;
   plan.weight_dtype = request.plan.weight_dtype;
   plan.gradient_dtype = request.plan.gradient_dtype;

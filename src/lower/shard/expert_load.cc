@@ -10,6 +10,9 @@
 namespace armilla {
 namespace {
 
+// Loads become fractions of 2^16, exact in what follows and the same on every machine.
+constexpr std::int64_t kUnit = 1 << 16;
+
 // splitmix64 over seed and counter: no state, so a position's load does not depend on how many were drawn
 // before. 2^-53 scales to (0, 1); the half keeps 0, whose logarithm is needed, out.
 double uniform_of(std::uint64_t seed, std::uint64_t counter) {
@@ -78,14 +81,19 @@ bool is_uneven(const Plan& plan) {
   return plan.expert_load != ExpertLoad::uniform && plan.expert > 1 && plan.expert_skew > 0;
 }
 
+Share capacity_share(const Plan& plan) {
+  const auto part =
+      std::max<std::int64_t>(1, std::llround(plan.expert_capacity * static_cast<double>(kUnit)));
+  const std::int64_t common = std::gcd(part, kUnit);
+  return {part / common, kUnit / common};
+}
+
 std::vector<Share> expert_loads(const Plan& plan, const ModelFacts& facts) {
   std::vector<Share> loads(static_cast<std::size_t>(is_uneven(plan) ? plan.expert : 1));
   if (!is_uneven(plan)) return loads;
   std::vector<double> weights;
   for (std::int64_t i = 0; i < plan.expert; ++i) weights.push_back(std::max(weight_of(plan, i), kLeastLoad));
   weights = limited_loads(std::move(weights), highest_load(plan, facts));
-  // Loads become fractions of 2^16, exact in what follows and the same on every machine.
-  constexpr std::int64_t kUnit = 1 << 16;
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const double load = std::max(weights[i], kLeastLoad);
     loads[i] = Share{std::llround(load * static_cast<double>(kUnit)), kUnit};

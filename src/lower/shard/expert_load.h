@@ -27,6 +27,8 @@ double default_skew(ExpertLoad load);
 
 // A skew of 0 makes all alike.
 bool is_uneven(const Plan& plan);
+// Plan::expert_capacity, where there is one.
+Share capacity_share(const Plan& plan);
 // One per expert-parallel position; all 1 where loads are even. Facts without experts set no limit.
 std::vector<Share> expert_loads(const Plan& plan, const ModelFacts& facts);
 

@@ -98,7 +98,7 @@ Share token_share(bool expert, bool gathered, const Degrees& degrees) {
     // Sequence parallelism leaves 1 / tensor of the tokens until they are gathered. Gathered for experts they
     // are those of the expert-tensor group only, expert_tensor / tensor of them.
     share = share * Share{expert && gathered ? degrees.expert_tensor : 1, degrees.tensor};
-  return expert ? share * degrees.load : share;
+  return expert ? share * degrees.load * degrees.capacity : share;
 }
 
 bool gathers_logits(const Operator& op, const Degrees& degrees) {

@@ -48,25 +48,39 @@ void mark_other_parts(const Model& model, const Block& block, const Layout& layo
   }
 }
 
+// Parts that are computed again keep what they read and did not make, but for what has no gradient (masks,
+// position biases), although no operator outside of them may save it.
+void mark_around_parts(const Model& model, const Block& block, const Layout& layout, bool fuses, Parts parts,
+                       std::vector<std::uint32_t>& saved) {
+  const auto is_repeated = [&](const Operator& op) { return times_repeated(op, parts) > 0; };
+  mark_saved(
+      model, block, layout, fuses, [&](const Operator& op) { return !is_repeated(op); }, saved);
+  std::vector<std::uint32_t> made, freed;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    if (!is_repeated(op)) continue;
+    for (const std::uint32_t t : op.inputs) {
+      const bool outside = std::ranges::find(made, layout.owner[t]) == made.end();
+      if (outside && layout.derived[t] && !layout.positional[t] && is_floating(model.tensors[t].dtype))
+        saved.push_back(layout.owner[t]);
+    }
+    for (const std::uint32_t t : op.outputs) {
+      made.push_back(layout.owner[t]);
+      if (frees_results(op, parts) && layout.owner[t] == t) freed.push_back(t);
+    }
+  }
+  std::erase_if(saved, [&](std::uint32_t t) { return std::ranges::find(freed, t) != freed.end(); });
+}
+
 // `shares`: results of a product are parts of one tensor.
 std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block, const Layout& layout,
-                                         bool fuses, bool shares, Recompute recompute) {
+                                         bool fuses, bool shares, Recompute recompute, Parts parts) {
   std::vector<std::uint32_t> saved;
   if (recompute == Recompute::none || !can_recompute(block)) {
     mark_saved(
         model, block, layout, fuses, [](const Operator&) { return true; }, saved);
   } else if (recompute == Recompute::selective) {
-    mark_saved(
-        model, block, layout, fuses, [](const Operator& op) { return !op.core_attention; }, saved);
-    // Core attention is computed again from queries, keys and values, so these are kept although no operator
-    // outside of the core may save them.
-    for (std::uint32_t i = block.first; i < block.end; ++i) {
-      std::uint32_t end = i;
-      while (end < block.end && model.operators[end].core_attention) ++end;
-      if (end == i) continue;
-      for (const std::uint32_t t : core_inputs(model, layout, i, end)) saved.push_back(layout.owner[t]);
-      i = end;
-    }
+    mark_around_parts(model, block, layout, fuses, parts, saved);
   } else {
     // Others keep what comes from outside: everything read that the block did not make.
     std::vector<std::uint32_t> made;
@@ -202,7 +216,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
       return cheap[t] && made[t] == b && std::find(gathered.begin(), gathered.end(), t) == gathered.end();
     };
     const bool by_operator = recompute == Recompute::operators && can_recompute(blocks[b]);
-    const std::vector<std::uint32_t> kept = saved_tensors(model, blocks[b], layout, fuses, shares, recompute);
+    const std::vector<std::uint32_t> kept =
+        saved_tensors(model, blocks[b], layout, fuses, shares, recompute, plan.recompute_modules);
     for (const std::uint32_t t : kept) {
       if (is_made_again(t) && !by_operator) continue;
       if (made[t] == b) {
@@ -223,7 +238,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
     // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
     // passes.
-    for (const std::uint32_t t : saved_tensors(model, blocks[b], layout, fuses, shares, Recompute::none)) {
+    for (const std::uint32_t t :
+         saved_tensors(model, blocks[b], layout, fuses, shares, Recompute::none, {})) {
       if (is_made_again(t)) continue;
       if (std::binary_search(kept.begin(), kept.end(), t)) continue;
       memory[b].restored += bytes_of(t);

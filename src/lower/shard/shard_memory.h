@@ -3,8 +3,8 @@
 //
 // Saved: every tensor that some backward pass reads (Operator::saves), once in the model: at the first block
 // that keeps it without having made it, else where it was made; divided as it lives (lower/shard_layout.h).
-// Selective recompute keeps what the core attention reads instead of what it makes; full recompute keeps what
-// a block reads from other blocks, and recomputation by operator what shard_recompute.h says beside.
+// Full recompute keeps what a block reads from other blocks; selective recompute and recomputation by
+// operator keep what shard_recompute.h says.
 // Boundary: every activation with a gradient that is made before the cut and read after it. Not modelled:
 // allocator behaviour, buffers inside of kernels. Cost: O(operators).
 #pragma once

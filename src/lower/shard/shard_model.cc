@@ -92,6 +92,7 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.
   if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);
+  if (plan.expert_capacity > 0) degrees.capacity = capacity_share(plan);
   if (is_uneven(plan)) degrees.load = expert_loads(plan, model.facts)[static_cast<std::size_t>(position)];
   return degrees;
 }
@@ -134,8 +135,23 @@ BlockCut blocks_of(const Model& model, const Plan& plan) {
   return {{{model.name, BlockKind::other, 0, static_cast<std::uint32_t>(model.operators.size()), 0}}, {}};
 }
 
+// Of each block: whether it is one of the first or last layers that the plan keeps wide.
+std::vector<bool> wide_blocks(const std::vector<Block>& blocks, const Plan& plan) {
+  std::vector<std::size_t> layers;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (blocks[b].kind == BlockKind::encoder || blocks[b].kind == BlockKind::decoder) layers.push_back(b);
+  }
+  std::vector<bool> wide(blocks.size());
+  const auto count = static_cast<std::int64_t>(layers.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool is_wide = i < plan.wide_first_layers || i >= count - plan.wide_last_layers;
+    wide[layers[static_cast<std::size_t>(i)]] = is_wide;
+  }
+  return wide;
+}
+
 // Blocks are one shape where they have equal work, weights and neighbours.
-using ShapeKey = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool,
+using ShapeKey = std::tuple<std::uint32_t, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool,
                             std::vector<std::int64_t>>;
 
 class ModelSharder {
@@ -148,7 +164,8 @@ class ModelSharder {
         layout_(lay_out(model, degrees_of(model, plan, position))),
         tables_(result_),
         boundaries_(boundary_bytes(model, blocks_, layout_, plan)),
-        uses_(parameter_uses(model, blocks_)) {
+        uses_(parameter_uses(model, blocks_)),
+        wide_(wide_blocks(blocks_, plan)) {
     result_.expert_loads = expert_loads(plan, model.facts);
     result_.layers = cut_.layers;
     result_.distributed_data_parallel = !cut_.layers.empty();
@@ -188,12 +205,12 @@ class ModelSharder {
     // Where blocks of equal work differ in what crosses their borders or in what they keep (long skip
     // connections), they are different shapes, but share their passes.
     const auto [found, fresh] = shapes_.try_emplace(
-        ShapeKey{number, boundaries_[b].value, boundaries_[b + 1].value, memory.saved.value,
+        ShapeKey{number, wide_[b], boundaries_[b].value, boundaries_[b + 1].value, memory.saved.value,
                  memory.restored.value, recompute == Recompute::full, std::move(tied)},
         static_cast<std::uint32_t>(result_.shapes.size()));
     if (!fresh) return found->second;
     BlockShape shape;
-    BlockPasses passes = passes_of(number, block);
+    BlockPasses passes = passes_of(number, block, wide_[b]);
     if (recompute == Recompute::full) {
       shape.recompute = passes.forward;
     } else if (recompute != Recompute::none) {
@@ -211,11 +228,13 @@ class ModelSharder {
     return found->second;
   }
 
-  // Passes depend on the work alone, so they are written once per Block::shape.
-  BlockPasses passes_of(std::uint32_t number, const Block& block) {
-    const auto known = passes_.find(number);
+  // Passes depend on the work alone, so they are written once per Block::shape, wide or not.
+  BlockPasses passes_of(std::uint32_t number, const Block& block, bool wide) {
+    const auto known = passes_.find({number, wide});
     if (known != passes_.end()) return known->second;
-    return passes_.emplace(number, block_passes(model_, block, plan_, layout_, tables_)).first->second;
+    return passes_
+        .emplace(std::pair(number, wide), block_passes(model_, block, plan_, layout_, tables_, wide))
+        .first->second;
   }
 
   const Model& model_;
@@ -227,8 +246,9 @@ class ModelSharder {
   ShardTables tables_;
   std::vector<Bytes> boundaries_;   // before each block
   std::vector<std::int64_t> uses_;  // blocks that use each parameter
+  std::vector<bool> wide_;          // blocks without products in types narrower than 16 bits
   std::map<ShapeKey, std::uint32_t> shapes_;
-  std::map<std::uint32_t, BlockPasses> passes_;  // by Block::shape
+  std::map<std::pair<std::uint32_t, bool>, BlockPasses> passes_;  // by Block::shape and whether it is wide
 };
 
 }  // namespace
@@ -245,14 +265,16 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 }
 
 std::string division_of(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor,
-                     plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                     plan.tensor, plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel,
                      plan.overlap_tensor, name_of(plan.context_method), name_of(plan.expert_load),
                      plan.expert_skew, name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed,
                      name_of(plan.precision), name_of(plan.weight_dtype), name_of(plan.gradient_dtype),
                      name_of(plan.parameter_dtype), plan.accumulation_fusion, name_of(plan.recompute),
-                     plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes,
-                     name_of(plan.framework), name_of(plan.host), name_of(plan.loss), plan.loss_parallel);
+                     plan.recompute_modules.bits(), plan.is_plain_data_parallel(),
+                     schedule_of(plan).overlaps_passes, name_of(plan.framework), name_of(plan.host),
+                     name_of(plan.loss), plan.loss_parallel, plan.wide_first_layers, plan.wide_last_layers,
+                     plan.wide_modules.bits(), plan.expert_capacity);
 }
 
 }  // namespace armilla

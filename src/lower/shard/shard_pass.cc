@@ -27,7 +27,7 @@ bool is_nothing(const Work& work) {
 class BlockWriter {
  public:
   BlockWriter(const Model& model, const Block& block, const Plan& plan, const Layout& layout,
-              ShardTables& tables)
+              ShardTables& tables, bool wide)
       : model_(model),
         block_(block),
         plan_(plan),
@@ -38,9 +38,12 @@ class BlockWriter {
         puts_off_(schedule_of(plan).overlaps_passes),
         entries_(entries(model, layout, block.first, block.end, floats_)) {
     // Embedding and head keep the wider type where a plan computes in fp8 (DeepSeek-AI 2024, section 3.3.1).
-    const bool narrow = block.kind != BlockKind::embedding && block.kind != BlockKind::head;
-    for (std::uint32_t i = block.first; i < block.end; ++i)
-      works_.push_back(shard_operator(model, model.operators[i], layout, plan, narrow));
+    const bool narrow = !wide && block.kind != BlockKind::embedding && block.kind != BlockKind::head;
+    for (std::uint32_t i = block.first; i < block.end; ++i) {
+      const Operator& each = model.operators[i];
+      const bool stays = each.parts.has(Part::logits) || each.parts.meets(plan.wide_modules);
+      works_.push_back(shard_operator(model, each, layout, plan, narrow && !stays));
+    }
     find_runs();
   }
 
@@ -51,19 +54,23 @@ class BlockWriter {
       const std::uint32_t last = run != nullptr ? run->end - 1 : i;
       // A run of core attention is written in one go, so whatever its operators need gathered comes before
       // all of it.
-      for (const Entry& entry : entries_) {
-        if (entry.first >= i && entry.first <= last && entry.forward && !gathers_in_pieces(i, entry))
-          writer.link(collective(entry.first, *entry.forward, Phase::forward));
-      }
+      gather(writer, i, last);
       i = step_forward(writer, i);
     }
     return writer.take();
   }
 
-  Pass core() {
+  // Once for every part: of checkpoints inside of each other the inner one is done again after the outer one.
+  Pass by_part() {
     PassWriter writer(overlaps_);
-    for (std::uint32_t i = block_.first; i < block_.end;)
-      i = model_.operators[i].core_attention ? step_forward(writer, i) : i + 1;
+    for (std::uint32_t i = block_.first; i < block_.end;) {
+      std::uint32_t next = i + 1;
+      for (std::int64_t n = times_repeated(op(i), plan_.recompute_modules); n > 0; --n) {
+        gather(writer, i, i);
+        next = step_forward(writer, i);
+      }
+      i = next;
+    }
     return writer.take();
   }
 
@@ -124,6 +131,14 @@ class BlockWriter {
     const auto found = std::find_if(runs_.begin(), runs_.end(),
                                     [&](const CoreRun& run) { return i >= run.first && i < run.end; });
     return found == runs_.end() ? nullptr : &*found;
+  }
+
+  // What operators first to last need gathered, but for what arrives in pieces.
+  void gather(PassWriter& writer, std::uint32_t first, std::uint32_t last) {
+    for (const Entry& entry : entries_) {
+      if (entry.first >= first && entry.first <= last && entry.forward && !gathers_in_pieces(first, entry))
+        writer.link(collective(entry.first, *entry.forward, Phase::forward));
+    }
   }
 
   PassStep compute(std::string_view step_name, Phase phase, const Work& work_of_step) {
@@ -243,6 +258,9 @@ class BlockWriter {
     // ranks.
     Degrees even = layout_.degrees;
     even.load = {};
+    // What is sent once per rank is put in order for its experts where it arrives.
+    const ExpertRouting routing = expert_routing(plan_, model_.facts, to_experts);
+    if (routing.experts > 0) even.capacity = {};
     Bytes bytes;
     for (const std::uint32_t t : tensors) {
       const Tensor& tensor = model_.tensors[t];
@@ -256,7 +274,7 @@ class BlockWriter {
     if (bytes.value == 0) return;
     PassStep step = collective(i, {CollectiveKind::all_to_all, GroupAxis::expert, bytes}, phase);
     step.custom = tables_.all_to_all(bytes, to_experts);
-    step.routing = expert_routing(plan_, model_.facts, to_experts);
+    step.routing = routing;
     step.counted_on_device = to_experts && phase == Phase::forward;
     step.processors = exchange_processors(plan_, model_.facts);
     communicate(writer, std::move(step));
@@ -413,9 +431,9 @@ std::vector<std::uint32_t> core_inputs(const Model& model, const Layout& layout,
 }
 
 BlockPasses block_passes(const Model& model, const Block& block, const Plan& plan, const Layout& layout,
-                         ShardTables& tables) {
-  BlockWriter writer(model, block, plan, layout, tables);
-  return {writer.forward(), plan.recompute == Recompute::operators ? writer.by_operator() : writer.core(),
+                         ShardTables& tables, bool wide) {
+  BlockWriter writer(model, block, plan, layout, tables, wide);
+  return {writer.forward(), plan.recompute == Recompute::operators ? writer.by_operator() : writer.by_part(),
           writer.backward()};
 }
 

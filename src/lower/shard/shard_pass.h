@@ -26,11 +26,12 @@ namespace armilla {
 
 struct BlockPasses {
   Pass forward;
-  Pass repeated;  // what recomputation of the core attention, or by operator, does again
+  Pass repeated;  // what recomputation of parts, or by operator, does again
   Pass backward;
 };
+// `wide`: no product of it is in a type narrower than 16 bits.
 BlockPasses block_passes(const Model& model, const Block& block, const Plan& plan, const Layout& layout,
-                         ShardTables& tables);
+                         ShardTables& tables, bool wide);
 
 // "attention.qkv" of "layers.7.attention.qkv" in the block "layers.7".
 std::string_view local_name(const Block& block, std::string_view name);

@@ -1,6 +1,7 @@
 #include "lower/shard/shard_recompute.h"
 
 #include <algorithm>
+#include <array>
 
 #include "lower/shard/shard_conversion.h"
 
@@ -48,7 +49,22 @@ Share keep_products(const Model& model, const Block& block, const Operator& op, 
   return {again, std::max<std::int64_t>(all, 1)};
 }
 
+bool is_in(const Operator& op, Part part) {
+  return part == Part::core_attn ? op.core_attention : op.parts.has(part);
+}
+
 }  // namespace
+
+std::int64_t times_repeated(const Operator& op, Parts parts) {
+  std::int64_t times = 0;
+  for (const Part part : recomputable_parts()) times += parts.has(part) && is_in(op, part) ? 1 : 0;
+  return times;
+}
+
+bool frees_results(const Operator& op, Parts parts) {
+  return std::ranges::any_of(std::array{Part::layernorm, Part::mla_up_proj, Part::moe_act},
+                             [&](Part part) { return parts.has(part) && is_in(op, part); });
+}
 
 RepeatedOperators repeated_operators(const Model& model, const Block& block, const Layout& layout,
                                      DType floats, bool needed_only) {

@@ -292,6 +292,7 @@ void set_pass_traffic(const Model& model, const Operator& op, const Layout& layo
 void set_permutation_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                              OperatorWork& work) {
   if (plan.expert == 1 || op.exchange == Exchange::none || op.forward.kernel != Kernel::permute) return;
+  if (plan.expert_dispatch == ExpertDispatch::one_hot) return;
   const bool to_experts = op.exchange == Exchange::dispatch;
   const auto bytes = [&](std::uint32_t t, bool is_output) {
     const Tensor& tensor = model.tensors[t];
@@ -311,6 +312,44 @@ void set_permutation_traffic(const Model& model, const Operator& op, const Layou
   }
   work.forward.bytes = rounded(moved);
   if (work.input_gradient.kind != WorkKind::none) work.input_gradient.bytes = rounded(moved);
+}
+
+// Masks of zeros and ones that say which token is which row of an expert, for every sequence apart: rows are
+// products of a mask and tokens, the way back is weighted by the mask's numbers, which are the tokens'
+// weights and have gradients (MaxText, moe.py, dense_matmul: BSM,BSEC->EBCM and EBCM,BSEC->BSM). A mask is
+// read as often as there are products of it; how it is made is not modelled.
+void set_one_hot_work(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                      OperatorWork& work) {
+  if (plan.expert_dispatch != ExpertDispatch::one_hot || op.exchange == Exchange::none) return;
+  if (op.forward.kernel != Kernel::permute) return;
+  const bool to_experts = op.exchange == Exchange::dispatch;
+  const std::int64_t groups = std::max<std::int64_t>(model.batch, 1);
+  const auto rows_of = [&](std::uint32_t t, bool is_output) {
+    const Tensor& tensor = model.tensors[t];
+    const std::int64_t rows =
+        element_count(tensor.shape, tensor.name) / std::max<std::int64_t>(tensor.shape.back(), 1);
+    return rounded_up(scaled(rows, seen_share(op, layout, t, is_output)), groups);
+  };
+  const std::uint32_t in = op.inputs.front(), out = op.outputs.front();
+  const std::int64_t width = model.tensors[out].shape.back();
+  const std::int64_t read = rows_of(in, false), written = rows_of(out, true);
+  const auto products = [&](std::vector<Gemm> gemms) {
+    Work made;
+    made.kind = WorkKind::matrix;
+    made.dtype = activation_dtype(plan);
+    std::int64_t elements = 0;
+    for (const Gemm& gemm : gemms) {
+      made.flops += Flops(checked_multiply(2, gemm.macs(), op.name));
+      elements += groups * (gemm.m * gemm.n + gemm.m * gemm.k + gemm.k * gemm.n);
+    }
+    made.bytes = size_of(elements, made.dtype, op.name);
+    made.gemms = std::move(gemms);
+    return made;
+  };
+  work.forward = products({{written, width, read, groups, false}});
+  std::vector<Gemm> back = {{read, width, written, groups, false}};
+  if (!to_experts) back.push_back({written, read, width, groups, false});
+  if (op.needs_input_gradient) work.input_gradient = products(std::move(back));
 }
 
 }  // namespace
@@ -345,6 +384,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
   set_loss_traffic(model, op, layout, plan, result);
   set_softmax_traffic(model, op, layout, plan, result);
   set_permutation_traffic(model, op, layout, plan, result);
+  set_one_hot_work(model, op, layout, plan, result);
   set_pass_traffic(model, op, layout, plan, result);
   return result;
 }

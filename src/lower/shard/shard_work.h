@@ -10,6 +10,7 @@
 // Precision: matrix products and activations in the plan's. Where that is narrower than 16 bits, only
 // products with weights outside embedding and head are computed in it (DeepSeek-AI 2024, section 3.3.1);
 // activations stay bf16 and each pass over a weight also casts it: one narrow copy is written and read.
+// Plan::wide_first_layers and its like keep others in bf16, too.
 // Losses under Framework::pytorch move what its kernels do, fused where the host is compiled.
 // Cost: O(tensors of the operator).
 #pragma once

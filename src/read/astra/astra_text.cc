@@ -57,27 +57,27 @@ std::vector<Collective> known_collectives() {
   return known;
 }
 
-enum class Part : std::uint8_t { forward, input_gradient, weight_gradient };
+enum class TextPart : std::uint8_t { forward, input_gradient, weight_gradient };
 constexpr std::string_view kPartNames[] = {"forward", "input-gradient", "weight-gradient"};
 
 // The collectives that a policy issues over at least one dimension, for layers without their own policy.
-bool uses(TextPolicy policy, Part part) {
+bool uses(TextPolicy policy, TextPart part) {
   switch (policy) {
     case TextPolicy::micro:
     case TextPolicy::data:
     case TextPolicy::hybrid_dlrm:  // but for the embedding
     case TextPolicy::hybrid_dlrm_enhanced:
-      return part == Part::weight_gradient;
+      return part == TextPart::weight_gradient;
     case TextPolicy::model:
-      return part != Part::weight_gradient;
+      return part != TextPart::weight_gradient;
     case TextPolicy::distributed_inference:
-      return part == Part::forward;
+      return part == TextPart::forward;
     default:
       return true;
   }
 }
 
-bool uses(const TextWorkload& workload, std::size_t index, Part part) {
+bool uses(const TextWorkload& workload, std::size_t index, TextPart part) {
   const TextLayer& layer = workload.layers[index];
   if (workload.policy == TextPolicy::hybrid_customized) {
     const TextPolicy own = layer.policy.value_or(TextPolicy::hybrid_data_model);
@@ -85,8 +85,8 @@ bool uses(const TextWorkload& workload, std::size_t index, Part part) {
     return uses(own == TextPolicy::distributed_inference ? TextPolicy::model : own, part);
   }
   if (is_dlrm(workload.policy) && index == 0) {
-    if (part == Part::forward) return layer.forward.collective == CollectiveKind::all_to_all;
-    if (part == Part::input_gradient)
+    if (part == TextPart::forward) return layer.forward.collective == CollectiveKind::all_to_all;
+    if (part == TextPart::input_gradient)
       return workload.last_bottom_layer + 1 < static_cast<std::int64_t>(workload.layers.size());
   }
   return uses(workload.policy, part);
@@ -439,7 +439,7 @@ void Reader::note_unused() {
       continue;
     }
     const TextPass* const passes[] = {&layer.forward, &layer.input_gradient, &layer.weight_gradient};
-    for (const Part part : {Part::forward, Part::input_gradient, Part::weight_gradient}) {
+    for (const TextPart part : {TextPart::forward, TextPart::input_gradient, TextPart::weight_gradient}) {
       const auto p = static_cast<std::size_t>(part);
       if (!passes[p]->collective || uses(workload_, i, part)) continue;
       warn(fmt::format("the {} collectives of {{n}} layers are never issued under {}", kPartNames[p],

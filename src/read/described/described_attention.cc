@@ -65,8 +65,10 @@ Qkv project_latent(DescribedBuilder& b, const ModelDescription& d, const std::st
   // Queries may have a latent of their own; DeepSeek-V2-Lite, for one, does without.
   if (latent.query_rank > 0) {
     q = b.product(scope + ".q_down", x, latent.query_rank, {Split::tokens, 0, d.qkv_bias, nullptr});
+    const PartScope part(b, Part::mla_up_proj);
     q = b.product(scope + ".q_up", b.norm(scope + ".q_norm", q), q_size, column);
   } else {
+    const PartScope part(b, Part::mla_up_proj);
     q = b.product(scope + ".q", x, q_size, column);
   }
   const std::string rope = scope + ".k_rope", down = scope + ".kv_down", up = scope + ".kv_up";
@@ -75,6 +77,7 @@ Qkv project_latent(DescribedBuilder& b, const ModelDescription& d, const std::st
   const auto compressed =
       b.products(down, x, {scope + ".kv", rope}, {latent.key_value_rank, latent.rope_head_dim},
                  {Split::tokens, 0, d.qkv_bias, nullptr});
+  const PartScope part(b, Part::mla_up_proj);
   const TensorId normed = b.norm(scope + ".kv_norm", compressed[0]);
   const auto kv = b.products(up, normed, {scope + ".k_nope", scope + ".v"},
                              {d.heads * latent.nope_head_dim, d.heads * latent.value_head_dim}, column);
@@ -201,6 +204,7 @@ TensorId unfused_core(DescribedBuilder& b, const ModelDescription& d, const std:
 
 TensorId attend(DescribedBuilder& b, const ModelDescription& d, const std::string& scope, TensorId x,
                 TensorId memory, bool causal, const RelativeBias* relative) {
+  const PartScope part(b, Part::attention);
   Qkv qkv = d.latent ? project_latent(b, d, scope, x) : project(b, d, scope, x, memory);
   Core core{d.head_dim, d.latent ? d.latent->value_head_dim : d.head_dim, causal, std::nullopt};
   // Latent attention has its norms and its rotation inside its projections.

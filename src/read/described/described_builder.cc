@@ -45,6 +45,7 @@ void DescribedBuilder::open_block(const std::string& name, BlockKind kind, const
   const auto shape = shapes_.try_emplace(like, static_cast<std::uint32_t>(shapes_.size())).first->second;
   model_.blocks.push_back({name, kind, at, at, shape});
   block_ = name;
+  owner_.clear();
 }
 
 TensorId DescribedBuilder::input(std::string_view name, Shape shape, DType dtype) {
@@ -61,7 +62,10 @@ TensorId DescribedBuilder::tensor(std::string_view name, Shape shape, DType dtyp
 }
 
 ParameterId DescribedBuilder::parameter(std::string_view name, Shape shape) {
-  return parameter_of(block_, name, std::move(shape));
+  if (owner_.empty()) return parameter_of(block_, name, std::move(shape));
+  const std::string full = fmt::format("{}.{}", owner_, name);
+  const auto known = std::ranges::find(model_.parameters, full, &Parameter::name);
+  return static_cast<ParameterId>(known - model_.parameters.begin());
 }
 
 ParameterId DescribedBuilder::parameter_of(std::string_view owner, std::string_view name, Shape shape) {
@@ -83,6 +87,7 @@ Operator& DescribedBuilder::add(std::string_view name, std::string_view type, st
   Operator& op = model_.operators.emplace_back();
   op.name = named(name);
   op.type = type;
+  op.parts = parts_;
   op.forward.kind = WorkKind::copy;
   op.forward.dtype = DType::bf16;
   std::int64_t bytes = 0;

@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/model.h"
@@ -50,6 +51,9 @@ class DescribedBuilder {
   // Operators and their tensors are named "BLOCK.NAME". Blocks opened with the same `like` do equal work.
   void open_block(const std::string& name, BlockKind kind, const std::string& like);
 
+  // Parameters of the block that is open are those of the block `owner`, of equal names and shapes.
+  void share_parameters_of(std::string owner) { owner_ = std::move(owner); }
+
   TensorId input(std::string_view name, Shape shape, DType dtype);
   TensorId tensor(std::string_view name, Shape shape, DType dtype = DType::bf16);
   ParameterId parameter(std::string_view name, Shape shape);
@@ -83,6 +87,14 @@ class DescribedBuilder {
   // Per-token cross entropy; the logits are split like `split`.
   TensorId loss(std::string_view name, TensorId logits, TensorId labels, Split split);
 
+  // Parts of a layer that the operators added from now on are in; returns those before (PartScope).
+  Parts enter(Part part) {
+    const Parts before = parts_;
+    parts_.add(part);
+    return before;
+  }
+  void set_parts(Parts parts) { parts_ = parts; }
+
   Operator& last() { return model_.operators.back(); }
   void output(TensorId tensor) { model_.outputs.push_back(tensor); }
   void set_matrix_work(Operator& op, std::vector<Gemm> gemms);
@@ -101,7 +113,22 @@ class DescribedBuilder {
   std::int64_t sequence_;
   Model model_;
   std::string block_;
+  std::string owner_;  // of the block's parameters where these are another's; empty: itself
+  Parts parts_;
   std::map<std::string, std::uint32_t> shapes_;
+};
+
+// Operators added during its life are in the part, and in those around it.
+class PartScope {
+ public:
+  PartScope(DescribedBuilder& builder, Part part) : builder_(builder), before_(builder.enter(part)) {}
+  ~PartScope() { builder_.set_parts(before_); }
+  PartScope(const PartScope&) = delete;
+  PartScope& operator=(const PartScope&) = delete;
+
+ private:
+  DescribedBuilder& builder_;
+  Parts before_;
 };
 
 }  // namespace armilla

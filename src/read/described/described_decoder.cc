@@ -17,14 +17,26 @@ struct Shared {
   ParameterId head;  // as `table` when tied
 };
 
+// Kernels of their own there: before latent attention and before experts. Transformer Engine's products of
+// attention and of the MLP have theirs inside (Megatron-Core, gpt_layer_specs.py).
+TensorId add_attention_norm(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  if (!d.latent) return b.norm("attention.norm", x);
+  const PartScope part(b, Part::layernorm);
+  return b.norm("attention.norm", x);
+}
+TensorId add_mlp_norm(DescribedBuilder& b, TensorId x, bool experts) {
+  const PartScope part(b, experts ? Part::layernorm : Part::mlp);
+  return b.norm("mlp.norm", x);
+}
+
 TensorId add_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, bool experts) {
-  const TensorId normed = b.norm("attention.norm", x);
+  const TensorId normed = add_attention_norm(b, d, x);
   const TensorId attended = add_attention(b, d, "attention", normed, normed, true);
   // The output projection leaves its bias to the residual: a row-parallel product adds it after the
   // reduction.
   const TensorId middle = b.residual("attention", attended, x, d.projection_bias);
   // GPT-NeoX's parallel residual: the MLP reads the block's input, too, while both results are added to it.
-  const TensorId input = b.norm("mlp.norm", d.parallel_residual ? x : middle);
+  const TensorId input = add_mlp_norm(b, d.parallel_residual ? x : middle, experts);
   if (experts) return b.residual("mlp", add_experts(b, d, input), middle, false);
   return b.residual("mlp", add_mlp(b, d, input), middle, d.mlp_bias);
 }
@@ -33,11 +45,11 @@ TensorId add_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, b
 TensorId add_part(DescribedBuilder& b, const ModelDescription& d, TensorId x, char letter) {
   if (letter == 'M') return b.residual("ssm", add_state_space(b, d, b.norm("ssm.norm_in", x)), x, false);
   if (letter == '*') {
-    const TensorId normed = b.norm("attention.norm", x);
+    const TensorId normed = add_attention_norm(b, d, x);
     return b.residual("attention", add_attention(b, d, "attention", normed, normed, true), x,
                       d.projection_bias);
   }
-  const TensorId normed = b.norm("mlp.norm", x);
+  const TensorId normed = add_mlp_norm(b, x, letter == 'E');
   if (letter == 'E') return b.residual("mlp", add_experts(b, d, normed), x, false);
   return b.residual("mlp", add_mlp(b, d, normed), x, d.mlp_bias);
 }
@@ -58,6 +70,7 @@ TensorId add_embedding(DescribedBuilder& b, const ModelDescription& d, Shared& s
 TensorId add_logits_and_loss(DescribedBuilder& b, const ModelDescription& d, const Shared& shared,
                              TensorId x) {
   const TensorId normed = b.norm("norm", x);
+  const PartScope part(b, Part::logits);
   const TensorId logits = b.product("logits", normed, d.vocabulary, {Split::column, 0, false, &shared.head});
   return b.loss("loss", logits, shared.labels, Split::vocabulary);
 }
@@ -67,6 +80,8 @@ TensorId add_logits_and_loss(DescribedBuilder& b, const ModelDescription& d, con
 TensorId add_prediction(DescribedBuilder& b, const ModelDescription& d, const Shared& shared,
                         std::int64_t index, TensorId hidden) {
   b.open_block(fmt::format("mtp.{}", index), BlockKind::other, "mtp");
+  if (d.repeated_prediction && index > 0) b.share_parameters_of("mtp.0");
+  const PartScope part(b, Part::prediction);
   const TensorId embedded = b.look_up("tokens", shared.tokens, shared.table, d.hidden);
   const TensorId both[] = {b.norm("hidden_norm", hidden), b.norm("embedding_norm", embedded)};
   Shape wide = b.shape_of(hidden);

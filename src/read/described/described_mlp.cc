@@ -5,6 +5,7 @@ namespace armilla {
 namespace {
 
 TensorId add_shared_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  const PartScope part(b, Part::shared_experts);
   const std::int64_t width = d.experts.shared_feed_forward;
   const bool gated = is_gated(d.activation);
   // Shared experts see every token and take no part in the exchange: an MLP beside the routed ones.
@@ -18,6 +19,11 @@ TensorId add_shared_experts(DescribedBuilder& b, const ModelDescription& d, Tens
   const TensorId gate = b.product("mlp.shared.gate", x, 1, {});
   return b.elementwise({"mlp.shared.gated", "Mul", 2, Split::tokens, 0, Saves::inputs}, {y, gate},
                        b.shape_of(y));
+}
+
+TensorId add_latent_projection(DescribedBuilder& b, std::string_view name, TensorId x, std::int64_t width) {
+  const PartScope part(b, Part::latent);
+  return b.product(name, x, width, {});
 }
 
 }  // namespace
@@ -34,6 +40,7 @@ bool has_experts(const ModelDescription& description, std::int64_t index) {
 }
 
 TensorId add_mlp(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  const PartScope part(b, Part::mlp);
   const bool gated = is_gated(d.activation);
   // Gate and up are one product of double width, as Megatron-LM fuses them.
   const TensorId up =
@@ -44,6 +51,7 @@ TensorId add_mlp(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
 }
 
 TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  const PartScope part(b, Part::moe);
   const Experts& experts = d.experts;
   const bool gated = is_gated(d.activation);
   const Shape shape = b.shape_of(x);
@@ -66,7 +74,7 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
   // Each token is copied to `active` experts: so many rows are exchanged and computed.
   const std::int64_t rows = checked_multiply(tokens, experts.active, "mlp.dispatch");
   const std::int64_t width = experts.latent > 0 ? experts.latent : d.hidden;
-  const TensorId seen = experts.latent > 0 ? b.product("mlp.latent_down", x, width, {}) : x;
+  const TensorId seen = experts.latent > 0 ? add_latent_projection(b, "mlp.latent_down", x, width) : x;
   const TensorId sent = b.tensor("mlp.dispatch", {rows, width});
   Operator& dispatch = b.add("mlp.dispatch", "Permute", {seen, chosen}, {sent});
   dispatch.exchange = Exchange::dispatch;
@@ -76,7 +84,9 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
   const TensorId up =
       b.expert_product(gated ? "mlp.experts.gate_up" : "mlp.experts.fc1", sent, experts.count,
                        gated ? 2 * experts.feed_forward : experts.feed_forward, Split::column, experts.bias);
+  const Parts around = b.enter(Part::moe_act);
   const TensorId active = b.activation("mlp.experts.activation", up, experts.feed_forward, true);
+  b.set_parts(around);
   TensorId down = b.expert_product(gated ? "mlp.experts.down" : "mlp.experts.fc2", active, experts.count,
                                    width, Split::row, false);
   if (experts.bias) {
@@ -97,7 +107,7 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
       Flops(checked_multiply(checked_multiply(rows, width, combine.name), 2, combine.name));
   combine.exchange = Exchange::combine;
   combine.forward.kernel = Kernel::permute;
-  if (experts.latent > 0) y = b.product("mlp.latent_up", y, d.hidden, {});
+  if (experts.latent > 0) y = add_latent_projection(b, "mlp.latent_up", y, d.hidden);
   if (experts.shared_feed_forward == 0) return y;
   const TensorId shared = add_shared_experts(b, d, x);
   return b.elementwise({"mlp.shared.add", "Add", 1, Split::tokens, 0, Saves::nothing}, {y, shared}, shape);

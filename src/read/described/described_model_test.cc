@@ -229,6 +229,27 @@ TEST(DescribedModel, PredictionOfFurtherTokensSharesTableAndHead) {
   EXPECT_EQ(model.outputs.size(), 2U);
 }
 
+// Two predictions of one set of weights are as many weights as one, and as much work as two.
+TEST(DescribedModel, PredictionsMayShareTheirWeights) {
+  const auto with = [](const std::string& predictions) {
+    return read_described_yaml(
+        "family: mixtral\nlayers: 2\nhidden: 64\nheads: 4\nkv_heads: 4\nvocabulary: 128\nsequence: 32\n"
+        "experts: {count: 4, active: 2, feed_forward: 96}\n" +
+            predictions,
+        "m", ModelOptions());
+  };
+  const Model one = with("multi_token_prediction: 1\n"), two = with("multi_token_prediction: 2\n");
+  const Model shared = with("multi_token_prediction: 2\nrepeated_prediction: true\n");
+  EXPECT_EQ(totals(shared).parameters, totals(one).parameters);
+  EXPECT_EQ(totals(shared).forward_flops, totals(two).forward_flops);
+  EXPECT_GT(totals(two).parameters, totals(one).parameters);
+  EXPECT_EQ(find(shared, "mtp.1.mlp.experts.down").parameters,
+            find(shared, "mtp.0.mlp.experts.down").parameters);
+  EXPECT_EQ(error_of([&] { with("repeated_prediction: true\n"); }),
+            "m:9:22: repeated_prediction: there are no layers of prediction\n"
+            "  hint: give multi_token_prediction, how many there are");
+}
+
 TEST(DescribedModel, BlocksPartitionTheOperatorsAndEqualOnesShareAShape) {
   for (const ZooModel& zoo : zoo_models()) {
     const std::string name(zoo.name);

@@ -138,6 +138,10 @@ void read_decoder(const Config& config, DescriptionFields& fields, ModelDescript
   fields.count(d.window_every, "window_every", "window_every", 1, kMostLayers);
   fields.flag(d.parallel_residual, "parallel_residual", "parallel_residual");
   fields.count(d.multi_token_prediction, "multi_token_prediction", "multi_token_prediction", 0, 64);
+  fields.flag(d.repeated_prediction, "repeated_prediction", "repeated_prediction");
+  if (d.repeated_prediction && d.multi_token_prediction == 0)
+    throw Error(d.place("repeated_prediction"), "there are no layers of prediction",
+                "give multi_token_prediction, how many there are");
   if (const auto latent = fields.find("latent_attention")) {
     // These are asked for before reject_unknown_keys could call them unknown: the message tells why they do
     // not belong here.

@@ -110,6 +110,7 @@ struct ModelDescription {
   std::int64_t window = 0;                  // tokens a token looks back at, itself included; 0: all
   std::int64_t window_every = 1;            // in each so manieth layer only, the first of each group
   std::int64_t multi_token_prediction = 0;  // extra layers that each predict one token more
+  bool repeated_prediction = false;         // and are one set of weights (Nemotron 3)
   Positions positions = Positions::none;
   Norm norm = Norm::layernorm;
   Activation activation = Activation::gelu;

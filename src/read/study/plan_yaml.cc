@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -45,6 +46,7 @@ constexpr OtherName kOtherNames[] = {{"tp", "plan.tensor"},
                                      {"zero_stage", "plan.zero"},
                                      {"rank_order", "plan.order"},
                                      {"activation_checkpointing", "plan.recompute"},
+                                     {"recompute_granularity", "plan.recompute"},
                                      {"seq", "model.sequence"},
                                      {"sequence", "model.sequence"},
                                      {"seq_length", "model.sequence"},
@@ -177,8 +179,15 @@ void read_tensor_and_experts(const Config& config, Plan& plan) {
                   fmt::format("expected 0 to {}", kMost));
   }
   if (const auto dispatch = config.find("expert_dispatch"))
-    plan.expert_dispatch = read_choice(
-        *dispatch, {ExpertDispatch::automatic, ExpertDispatch::per_expert, ExpertDispatch::deduplicated});
+    plan.expert_dispatch = read_choice(*dispatch, {ExpertDispatch::automatic, ExpertDispatch::per_expert,
+                                                   ExpertDispatch::deduplicated, ExpertDispatch::one_hot});
+  if (const auto capacity = config.find("expert_capacity")) {
+    constexpr double kMost = 1000;
+    plan.expert_capacity = parse_real(capacity->text(), capacity->where());
+    if (!(plan.expert_capacity >= 0 && plan.expert_capacity <= kMost))
+      throw Error(capacity->where(), fmt::format("a capacity of {}", plan.expert_capacity),
+                  fmt::format("expected rows relative to the mean, up to {}; 0: no limit", kMost));
+  }
   set(config, "dispatch_type", plan.dispatch_dtype);
   if (const auto seed = config.find("seed")) plan.seed = static_cast<std::uint64_t>(seed->count(0));
 }
@@ -214,11 +223,28 @@ void read_data(const Config& config, PlanRequest& request) {
   set(config, "loss_parallel", plan.loss_parallel);
 }
 
+// One of `known` or a list of them.
+Parts read_parts(const Config& config, std::span<const Part> known) {
+  std::vector<std::string_view> names;
+  for (const Part part : known) names.push_back(name_of(part));
+  Parts parts;
+  for (const Config& item : config.is_list() ? config.items() : std::vector{config}) {
+    const Part part = known[item.choice(names)];
+    if (parts.has(part)) throw Error(item.where(), fmt::format("'{}' is named twice", name_of(part)));
+    parts.add(part);
+  }
+  return parts;
+}
+
 void read_types(const Config& config, PlanRequest& request) {
   if (const auto precision = config.find("precision")) request.precision = read_floating(*precision);
   set(config, "weight_type", request.plan.weight_dtype);
   set(config, "gradient_type", request.plan.gradient_dtype);
   set(config, "parameter_type", request.plan.parameter_dtype);
+  set(config, "wide_first_layers", request.plan.wide_first_layers, 0);
+  set(config, "wide_last_layers", request.plan.wide_last_layers, 0);
+  if (const auto modules = config.find("wide_modules"))
+    request.plan.wide_modules = read_parts(*modules, widenable_parts());
   // What optimizers keep their states in.
   const std::vector<std::string_view> states = {"fp32", "bf16", "fp16"};
   if (const auto state = config.find("state_type"))
@@ -236,12 +262,30 @@ void read_host(const Config& config, Plan& plan) {
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
 }
 
+// recompute_modules alone means recompute selective.
+void read_recompute_modules(const Config& config, Plan& plan) {
+  const auto modules = config.find("recompute_modules");
+  if (!modules) return;
+  if (config.has("recompute") && plan.recompute != Recompute::selective) {
+    throw Error(modules->where(), fmt::format("is given beside recompute '{}'", name_of(plan.recompute)),
+                "plan.recompute_modules needs plan.recompute selective");
+  }
+  if (config.has("recompute_blocks"))
+    throw Error(modules->where(), "is given beside plan.recompute_blocks",
+                "blocks are recomputed whole, modules in every block");
+  plan.recompute = Recompute::selective;
+  plan.recompute_modules = read_parts(*modules, recomputable_parts());
+  if (plan.recompute_modules.empty())
+    throw Error(modules->where(), "an empty list", "plan.recompute none recomputes nothing");
+}
+
 // recompute_blocks alone means recompute block.
 void read_recompute(const Config& config, Plan& plan) {
   if (const auto recompute = config.find("recompute")) {
     plan.recompute = read_choice(*recompute, {Recompute::none, Recompute::selective, Recompute::operators,
                                               Recompute::full, Recompute::block});
   }
+  read_recompute_modules(config, plan);
   const auto blocks = config.find("recompute_blocks");
   if (!blocks && plan.recompute == Recompute::block)
     throw Error(config.at("recompute").where(), "which blocks to recompute is missing",

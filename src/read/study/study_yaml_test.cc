@@ -144,6 +144,26 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_FALSE(other.plan.offload_activations);
 }
 
+TEST(StudyYaml, ReadsPartsOfLayers) {
+  const auto plan = [](const std::vector<Override>& settings) {
+    return study_of(kSmall, settings).request.plan;
+  };
+  const Plan modules = plan({"plan.recompute_modules=[moe_act, layernorm]"});
+  EXPECT_EQ(modules.recompute, Recompute::selective);
+  EXPECT_EQ(modules.recompute_modules, (Parts{Part::layernorm, Part::moe_act}));
+  EXPECT_EQ(plan({"plan.recompute=selective"}).recompute_modules, Parts{Part::core_attn});
+  const Plan one = plan({"plan.recompute=selective", "plan.recompute_modules=mlp"});
+  EXPECT_EQ(one.recompute_modules, Parts{Part::mlp});
+  const Plan wide = plan(
+      {"plan.wide_first_layers=1", "plan.wide_last_layers=2", "plan.wide_modules=[attention, prediction]"});
+  EXPECT_EQ(wide.wide_first_layers, 1);
+  EXPECT_EQ(wide.wide_last_layers, 2);
+  EXPECT_EQ(wide.wide_modules, (Parts{Part::attention, Part::prediction}));
+  const Plan masks = plan({"plan.expert_dispatch=one-hot", "plan.expert_capacity=1.25"});
+  EXPECT_EQ(masks.expert_dispatch, ExpertDispatch::one_hot);
+  EXPECT_EQ(masks.expert_capacity, 1.25);
+}
+
 TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   const auto error = [](const std::string& setting) { return study_error(kSmall, {"plan." + setting}); };
   EXPECT_EQ(error("tensor=0"), "--set plan.tensor=0: 0 is too small\n  hint: the lowest value is 1");
@@ -166,6 +186,22 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   EXPECT_EQ(error("offload=weights"),
             "--set plan.offload=weights: unknown value 'weights'\n"
             "  hint: known: none, optimizer, activations");
+  EXPECT_EQ(error("recompute_modules=moes"),
+            "--set plan.recompute_modules=moes: unknown value 'moes'\n  hint: did you mean 'moe'?");
+  EXPECT_EQ(error("recompute_modules=[moe, moe]"),
+            "--set plan.recompute_modules=[moe, moe]: 'moe' is named twice");
+  EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_modules=moe"}),
+            "--set plan.recompute_modules=moe: is given beside recompute 'full'\n"
+            "  hint: plan.recompute_modules needs plan.recompute selective");
+  EXPECT_EQ(study_error(kSmall, {"plan.recompute_blocks=2", "plan.recompute_modules=moe"}),
+            "--set plan.recompute_modules=moe: is given beside plan.recompute_blocks\n"
+            "  hint: blocks are recomputed whole, modules in every block");
+  EXPECT_EQ(error("recompute_modules=[]"),
+            "--set plan.recompute_modules=[]: an empty list\n"
+            "  hint: plan.recompute none recomputes nothing");
+  EXPECT_EQ(error("expert_capacity=1001"),
+            "--set plan.expert_capacity=1001: a capacity of 1001\n"
+            "  hint: expected rows relative to the mean, up to 1000; 0: no limit");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_blocks=2"}),
             "--set plan.recompute_blocks=2: is given beside recompute 'full'\n"
             "  hint: plan.recompute_blocks needs plan.recompute block");

@@ -165,6 +165,12 @@ Texts any_recomputed(const SpaceFacts& facts) {
   return blocks;
 }
 
+Texts any_modules(const SpaceFacts&) {
+  Texts names;
+  for (const Part part : recomputable_parts()) names.emplace_back(name_of(part));
+  return names;
+}
+
 template <auto field>
 void copy_of_plan(const PlanRequest& from, PlanRequest& to) {
   to.plan.*field = from.plan.*field;
@@ -196,6 +202,11 @@ constexpr std::array kAxes = {
              [](const PlanRequest& from, PlanRequest& to) {
                to.plan.recompute = from.plan.recompute;
                to.plan.recompute_blocks = from.plan.recompute_blocks;
+             }},
+    PlanAxis{"recompute_modules", nothing, any_modules,
+             [](const PlanRequest& from, PlanRequest& to) {
+               to.plan.recompute = from.plan.recompute;
+               to.plan.recompute_modules = from.plan.recompute_modules;
              }},
     PlanAxis{"zero", usual_zero, any_zero, copy_of_plan<&Plan::zero_stage>},
     PlanAxis{"offload", no_offload, any_offload,

@@ -597,12 +597,13 @@ std::string text_of(const Plan& plan) {
     if (degree > 1) order += fmt::format("{}-", name_of(axis));
   }
   return fmt::format(
-             "{} {} {} {} | {} {} {} | {} {} {} | {} {} {} | {} {} | {} {} {} {} {} | {} {} {} {} | {} {}",
+             "{} {} {} {} | {} {} {} | {} {} {} | {} {} {} | {} {} {} | {} {} {} {} {} | {} {} {} {} | {} {}",
              plan.ranks, plan.tensor, plan.context, plan.pipeline, plan.expert, plan.experts_tensor(),
              scheduled ? plan.virtual_stages : 1, plan.batch, plan.micro_batches,
              scheduled ? plan.schedule : "", fmt::join(plan.stage_blocks, ","),
              tensor && plan.sequence_parallel, tensor && plan.overlap_tensor, name_of(plan.recompute),
-             plan.recompute == Recompute::block ? plan.recompute_blocks : 0, zero,
+             plan.recompute == Recompute::block ? plan.recompute_blocks : 0,
+             plan.recompute == Recompute::selective ? plan.recompute_modules.bits() : 0, zero,
              zero == 0 || zero == 3 || plan.overlap_parameters, zero < 3 || plan.prefetch,
              zero < 3 || plan.reshard, zero > 0 ? plan.hybrid_shard : 0, plan.offload_optimizer,
              plan.offload_activations, !pipelined || plan.overlap_pipeline,

@@ -102,13 +102,31 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 22> kFixedKeys = {
-    "accumulation_fusion", "batch",          "bucket",        "dispatch_type",
-    "expert_dispatch",     "expert_load",    "expert_skew",   "first_bucket",
-    "framework",           "global_batch",   "gradient_type", "host",
-    "issue_time",          "loss",           "loss_parallel", "no_sync",
-    "optimizer",           "parameter_type", "precision",     "seed",
-    "state_type",          "weight_type"};
+constexpr std::array<std::string_view, 25> kFixedKeys = {"accumulation_fusion",
+                                                         "batch",
+                                                         "bucket",
+                                                         "dispatch_type",
+                                                         "expert_capacity",
+                                                         "expert_dispatch",
+                                                         "expert_load",
+                                                         "expert_skew",
+                                                         "first_bucket",
+                                                         "framework",
+                                                         "global_batch",
+                                                         "gradient_type",
+                                                         "host",
+                                                         "issue_time",
+                                                         "loss",
+                                                         "loss_parallel",
+                                                         "no_sync",
+                                                         "optimizer",
+                                                         "parameter_type",
+                                                         "precision",
+                                                         "seed",
+                                                         "state_type",
+                                                         "weight_type",
+                                                         "wide_first_layers",
+                                                         "wide_last_layers"};
 
 void refuse_values(const Config& value) {
   const bool is_one =
@@ -272,7 +290,8 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
                                base.study.request.places.contains("micro_batch");
       if (named == nullptr && row.key == "micro_batch" && fixes_batch) continue;
       if (named == nullptr && row.key == "recompute" &&
-          base.study.request.places.contains("recompute_blocks"))
+          (base.study.request.places.contains("recompute_blocks") ||
+           base.study.request.places.contains("recompute_modules")))
         continue;
       // Stages that the user cut by hand are so many.
       if (named == nullptr && row.key == "virtual_stages" && !base.study.request.plan.stage_blocks.empty())

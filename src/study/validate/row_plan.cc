@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "base/error.h"
@@ -99,6 +100,32 @@ Recompute recompute_of(const MeasuredPlan& row) {
   return Recompute::none;
 }
 
+// "selective(norm,act)": the parts in brackets, by the words of Megatron-MoE-ModelZoo's tables.
+Parts modules_of(const std::string& text) {
+  constexpr std::array<std::pair<std::string_view, Part>, 4> kWords = {{{"norm", Part::layernorm},
+                                                                        {"act", Part::moe_act},
+                                                                        {"up_proj", Part::mla_up_proj},
+                                                                        {"mlp", Part::mlp}}};
+  Parts parts;
+  if (!text.starts_with("selective(")) return parts;
+  for (const auto& [word, part] : kWords) {
+    if (text.find(word) != std::string::npos) parts.add(part);
+  }
+  return parts;
+}
+
+// MaxText without megablox: tokens go to experts of a fixed size by products with masks (its
+// capacity_factor; "dense einsum").
+void set_capacity(const MeasuredPlan& row, Plan& plan) {
+  constexpr std::string_view kFactor = "capacity factor ";
+  const std::size_t at = row.notes.find(kFactor);
+  if (at == std::string::npos) return;
+  const std::string_view text = std::string_view(row.notes).substr(at + kFactor.size());
+  const std::string number(text.substr(0, text.find_first_not_of("0123456789.")));
+  plan.expert_capacity = number.empty() ? 0 : std::strtod(number.c_str(), nullptr);
+  if (plan.expert_capacity > 0 && names(row, "dense einsum")) plan.expert_dispatch = ExpertDispatch::one_hot;
+}
+
 // Recipes set it to 1; Megatron-LM's own tests, which list their arguments, leave it where it is: at the
 // degree of tensor parallelism (megatron/core/parallel_state.py), if they do not say.
 std::int64_t expert_tensor_of(const MeasuredPlan& row) {
@@ -160,6 +187,8 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   if (row.pipeline == 1) plan.virtual_stages = 1;
   plan.stage_blocks = stages_with_ends(row, plan.virtual_stages, layers);
   plan.recompute = recompute_of(row);
+  if (const Parts modules = modules_of(row.recompute); !modules.empty()) plan.recompute_modules = modules;
+  set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || row.zero == "fsdp2";

@@ -113,21 +113,147 @@ constexpr std::array kRecipes = {
     Recipe{.model = "nemotron 3", .first = 2602, .once_per_rank = true},
 };
 
+// What recipes compute again in the backward pass (recompute_modules of workload_base_configs.py in the tags
+// v0.1.0 for 25.09, v0.2.0 for 25.11, v0.3.0 for 26.02, v0.4.0 for 26.04, v0.5.0 for 26.06, and of
+// perf_recipes in v0.6.0 for 26.08): the first row that fits counts. `variant` is a word of the row's model.
+// Precisions: bf16; cs, by current scaling ("FP8"); mx; nvfp4.
+struct Recomputed {
+  std::string_view model = {}, device = {};
+  int first = 0, last = kLast;
+  std::string_view precision = {}, variant = {};
+  Parts modules = {};
+};
+constexpr std::array kRecomputed = {
+    Recomputed{.model = "deepseekv3", .device = "h100", .modules = {Part::mla_up_proj, Part::mlp}},
+    Recomputed{.model = "deepseekv3",
+               .device = "gb200",
+               .last = 2509,
+               .variant = "tokendrop",
+               .modules = {Part::mla_up_proj}},
+    Recomputed{
+        .model = "deepseekv3", .device = "gb200", .last = 2509, .modules = {Part::mla_up_proj, Part::mlp}},
+    Recomputed{.model = "deepseekv3", .device = "gb200", .last = 2602, .modules = {Part::mla_up_proj}},
+    Recomputed{.model = "deepseekv3", .device = "gb200", .precision = "bf16", .modules = {Part::mla_up_proj}},
+    Recomputed{.model = "deepseekv3",
+               .device = "gb200",
+               .first = kWholeGraphs,
+               .precision = "mx",
+               .modules = {Part::mla_up_proj}},
+    Recomputed{.model = "deepseekv3", .device = "gb200", .modules = {Part::mlp}},
+    Recomputed{.model = "deepseekv3", .device = "gb300", .last = 2511, .modules = {Part::moe_act}},
+    Recomputed{.model = "deepseekv3", .device = "gb300", .precision = "bf16", .modules = {Part::moe_act}},
+    Recomputed{.model = "deepseekv3", .device = "gb300", .first = kWholeGraphs, .precision = "mx"},
+    Recomputed{.model = "deepseekv3", .device = "gb300", .modules = {Part::mla_up_proj}},
+    Recomputed{.model = "deepseekv3",
+               .device = "b300",
+               .first = 2602,
+               .last = 2602,
+               .precision = "bf16",
+               .modules = {Part::mla_up_proj, Part::moe_act, Part::layernorm}},
+    Recomputed{.model = "deepseekv3",
+               .device = "b200",
+               .first = kWholeGraphs,
+               .precision = "mx",
+               .modules = {Part::mla_up_proj, Part::mlp}},
+    Recomputed{.model = "deepseekv3",
+               .device = "b200",
+               .first = kWholeGraphs,
+               .precision = "nvfp4",
+               .modules = {Part::mla_up_proj, Part::layernorm, Part::moe_act}},
+    Recomputed{.model = "deepseekv3", .device = "b", .modules = {Part::mla_up_proj}},
+    Recomputed{.model = "gpt oss", .device = "gb300"},
+    Recomputed{.model = "gpt oss", .device = "b300"},
+    Recomputed{.model = "gpt oss", .device = "gb200", .first = kWholeGraphs, .precision = "mx"},
+    Recomputed{.model = "gpt oss", .modules = {Part::layernorm, Part::moe_act}},
+    Recomputed{.model = "qwen3"},
+    Recomputed{.model = "nemotron 3 nano",
+               .device = "h100",
+               .precision = "bf16",
+               .modules = {Part::moe, Part::layernorm}},
+    Recomputed{.model = "nemotron 3 nano",
+               .device = "h100",
+               .last = kWholeGraphs,
+               .modules = {Part::moe, Part::layernorm, Part::core_attn, Part::moe_act}},
+    Recomputed{.model = "nemotron 3 nano", .device = "h100", .modules = {Part::layernorm}},
+    Recomputed{.model = "nemotron 3 nano"},
+    Recomputed{.model = "nemotron 3 super",
+               .device = "b200",
+               .precision = "bf16",
+               .modules = {Part::moe_act, Part::moe, Part::layernorm, Part::core_attn}},
+    Recomputed{.model = "nemotron 3 super",
+               .device = "b200",
+               .precision = "mx",
+               .modules = {Part::moe_act, Part::layernorm}},
+    Recomputed{.model = "nemotron 3 super", .device = "b300", .precision = "mx"},
+    Recomputed{.model = "nemotron 3 super", .device = "b300", .modules = {Part::moe_act, Part::layernorm}},
+    Recomputed{.model = "nemotron 3 super", .device = "b"},
+    Recomputed{.model = "nemotron 3 ultra", .modules = {Part::moe_act}},
+    Recomputed{.model = "nemotron 3 5 lightning",
+               .device = "h100",
+               .precision = "bf16",
+               .modules = {Part::moe_act, Part::layernorm}},
+    Recomputed{.model = "nemotron 3 5 lightning"},
+};
+
+bool is_scaled_so(const MeasuredPlan& row, std::string_view precision) {
+  const std::string text = lower_case(row.precision);
+  if (precision == "cs") return text.find("mx") == std::string::npos && text.find("fp8") != std::string::npos;
+  // "FP8-CS (FP8-MX)": the first of two.
+  return text.find(precision) != std::string::npos &&
+         (precision != "mx" || text.find("cs") == std::string::npos);
+}
+
+// "gb200" is no b200; "b" is a Blackwell of either kind.
+bool is_device(const MeasuredPlan& row, std::string_view device) {
+  const std::string text = lower_case(row.device);
+  const std::size_t at = text.find(device);
+  return at != std::string::npos && (device.size() <= 1 || at == 0 || text[at - 1] != 'g');
+}
+
 bool is_recipe(const MeasuredPlan& row) {
   return names(row, "megatron-bridge") && release_of(row) > 0;
 }
 
 bool is_of(const MeasuredPlan& row, const Recipe& recipe) {
-  const std::string device = lower_case(row.device);
   const int release = release_of(row);
-  // "gb200" is no b200.
-  const std::size_t at = device.find(recipe.device);
-  const bool same_device =
-      at != std::string::npos && (recipe.device.empty() || at == 0 || device[at - 1] != 'g');
-  return same_device && begins_with_name(row.model, recipe.model) && release >= recipe.first &&
-         release <= recipe.last &&
+  return is_device(row, recipe.device) && begins_with_name(row.model, recipe.model) &&
+         release >= recipe.first && release <= recipe.last &&
          (recipe.precision.empty() || lower_case(row.precision) == recipe.precision) &&
          (!recipe.over_chunks || row.virtual_stages > 1);
+}
+
+// None: nobody knows.
+const Recomputed* recomputed_by_recipe(const MeasuredPlan& row) {
+  if (!is_recipe(row) || !row.recompute.empty()) return nullptr;
+  const int release = release_of(row);
+  const auto found = std::ranges::find_if(kRecomputed, [&](const Recomputed& recipe) {
+    return begins_with_name(row.model, recipe.model) && is_device(row, recipe.device) &&
+           release >= recipe.first && release <= recipe.last &&
+           (recipe.precision.empty() || is_scaled_so(row, recipe.precision)) &&
+           lower_case(row.model).find(recipe.variant) != std::string::npos;
+  });
+  return found == kRecomputed.end() ? nullptr : &*found;
+}
+
+// What keeps bf16 under a narrower precision. Prediction layers: in four bits always (Megatron-Core,
+// multi_token_prediction.py: "currently ignoring FP4 in MTP layers"), of Nemotron 3 in eight, too
+// (keep_mtp_spec_in_bf16). Nemotron 3 Super in NVFP4: the last 14 layers, projections of attention and into
+// the latent space (nemotron_3_llm_pretrain.py and te_quant.cfg of 26.04 to 26.08); gpt-oss 20B in NVFP4: the
+// last four (get_gpt_oss_20b_precision_config).
+void keep_wide(const MeasuredPlan& row, DType precision, Plan& plan) {
+  if (!is_megatron(row)) return;
+  const bool is_super = begins_with_name(row.model, "nemotron 3 super");
+  if (precision == DType::fp4 || begins_with_name(row.model, "nemotron 3"))
+    plan.wide_modules.add(Part::prediction);
+  if (precision != DType::fp4 || !is_recipe(row)) return;
+  constexpr std::int64_t kOfSuper = 14, kOfGptOss = 4;
+  if (is_super) {
+    plan.wide_last_layers = kOfSuper;
+    plan.wide_modules.add(Part::attention);
+    plan.wide_modules.add(Part::latent);
+  } else if (begins_with_name(row.model, "gpt oss 20b")) {
+    plan.wide_last_layers = kOfGptOss;
+  }
 }
 
 // Whether a recipe of the row turns it on.
@@ -139,8 +265,14 @@ bool is_on(bool Recipe::*setting, const MeasuredPlan& row) {
 
 }  // namespace
 
-void follow_recipe(const MeasuredPlan& row, Plan& plan) {
+void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
+  Plan& plan = request.plan;
   if (plan.expert <= 1) return;
+  if (const Recomputed* recomputed = recomputed_by_recipe(row)) {
+    plan.recompute = recomputed->modules.empty() ? Recompute::none : Recompute::selective;
+    if (!recomputed->modules.empty()) plan.recompute_modules = recomputed->modules;
+  }
+  keep_wide(row, *request.precision, plan);
   // Others say it in words.
   const auto either = [&](std::string_view one, std::string_view other) {
     const std::optional<bool> first = says(row, one), second = says(row, other);
@@ -157,11 +289,8 @@ void follow_recipe(const MeasuredPlan& row, Plan& plan) {
   }
 }
 
-bool recomputes_little(const MeasuredPlan& row) {
-  constexpr std::array<std::string_view, 3> kModels = {"qwen3", "deepseekv3", "gpt oss"};
-  return row.recompute.empty() && is_recipe(row) && std::ranges::any_of(kModels, [&](std::string_view model) {
-           return begins_with_name(row.model, model);
-         });
+bool knows_recompute(const MeasuredPlan& row) {
+  return !row.recompute.empty() || recomputed_by_recipe(row) != nullptr;
 }
 
 }  // namespace armilla

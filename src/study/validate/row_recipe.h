@@ -1,7 +1,7 @@
 // What the recipes that a row was measured with turn on, where its table does not print it.
 //
 // Megatron-Bridge publishes its tables by release ("26.06 NeMo Container") together with the recipes that
-// made them (scripts/performance/configs and recipes of its tags v0.2.0 to v0.6.0). The rules are on
+// made them (scripts/performance/configs and recipes of its tags v0.1.0 to v0.6.0). The rules are on
 // docs/validation.md; models and devices are told by the row's own words.
 #pragma once
 
@@ -11,10 +11,9 @@
 namespace armilla {
 
 // Puts the recipe's options into the plan; nothing where no recipe is known.
-void follow_recipe(const MeasuredPlan& row, Plan& plan);
+void follow_recipe(const MeasuredPlan& row, PlanRequest& request);
 
-// Whether the recipe recomputes so little (norms, activations, a projection) that a plan without
-// recomputation is the nearest.
-bool recomputes_little(const MeasuredPlan& row);
+// Whether the row or its recipe says what is computed again.
+bool knows_recompute(const MeasuredPlan& row);
 
 }  // namespace armilla

@@ -211,13 +211,16 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel &&
       !begins_with_name(row.model, "nemotron-h"))
     study.request.plan.overlap_tensor = true;
+  // Megatron-LM's own option.
+  if (names(row, "--tp-comm-overlap") && row.tensor > 1 && study.request.plan.sequence_parallel)
+    study.request.plan.overlap_tensor = true;
   // So do XLA's flags in MaxText's own scripts (async collective fusion, overlap_compute_collective_tc).
   if (names(row, "maxtext") && row.tensor > 1) study.request.plan.overlap_tensor = true;
   // Fewer layers of Python between its kernels than in plain PyTorch: fitted to vTrain's small models.
   constexpr Time kMegatronIssue = Time(70'000'000);
   if (is_megatron(row)) study.request.plan.issue_time = kMegatronIssue;
   set_host(row, study.request.plan);
-  follow_recipe(row, study.request.plan);
+  follow_recipe(row, study.request);
   if (names(row, "bigscience")) wait_for_kernels(study, kMegatronIssue);
   return prepare_study(std::move(study));
 }

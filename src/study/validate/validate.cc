@@ -1,6 +1,7 @@
 #include "study/validate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -88,7 +89,11 @@ std::string describe_plan(const Plan& plan) {
   if (plan.virtual_stages > 1) text += fmt::format(" vpp {}", plan.virtual_stages);
   text += fmt::format(", {} x {}, {}", plan.micro_batch(), plan.micro_batches, name_of(plan.precision));
   if (plan.zero_stage > 0) text += fmt::format(", ZeRO-{}", plan.zero_stage);
-  if (plan.recompute != Recompute::none) text += fmt::format(", recompute {}", name_of(plan.recompute));
+  if (plan.recompute == Recompute::selective && plan.recompute_modules != Parts{Part::core_attn}) {
+    text += fmt::format(", recompute {}", fmt::join(names_of(plan.recompute_modules), " and "));
+  } else if (plan.recompute != Recompute::none) {
+    text += fmt::format(", recompute {}", name_of(plan.recompute));
+  }
   return text;
 }
 
@@ -208,9 +213,7 @@ class Validator {
     double seconds = 0, work = 0;
     std::string study, likely;
   };
-  static bool chooses_recompute(const MeasuredPlan& plan) {
-    return plan.recompute.empty() && !recomputes_little(plan);
-  }
+  static bool chooses_recompute(const MeasuredPlan& plan) { return !knows_recompute(plan); }
   const PredictedStep& predicted(const MeasuredPlan& plan, Study study) {
     const ModelSource& model = study.model;
     // The plan is compared as a whole; this is the rest that tells predictions apart.
@@ -239,8 +242,6 @@ class Validator {
     if (chooses_recompute(plan)) {
       step.likely +=
           fmt::format("; recomputation is not published, taken as {}", name_of(run.study.plan.recompute));
-    } else if (plan.recompute.empty()) {
-      step.likely += "; the recipe recomputes parts of blocks, which is left out";
     }
     known.push_back(std::move(step));
     return known.back();

@@ -189,6 +189,61 @@ TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.expert_dispatch, ExpertDispatch::deduplicated);
 }
 
+TEST(RowStudy, RecipesNameWhatIsComputedAgainAndWhatStaysWide) {
+  MeasuredPlan row = small_row();
+  row.layers = 0;
+  row.devices = row.data = row.expert = row.global_batch = 64;
+  row.tensor = row.pipeline = 1;
+  row.recompute = "";
+  row.source = "github NVIDIA-NeMo/Megatron-Bridge@067f987df:docs/performance-summary.md";
+  const auto plan = [&](const char* model, const char* device, const char* precision, const char* release) {
+    row.model = model;
+    row.device = device;
+    row.precision = precision;
+    row.notes = fmt::format("{} NeMo Container / Pre-Training Performance", release);
+    return study_of(row, "x.csv:2").plan;
+  };
+  const auto modules = [&](const char* model, const char* device, const char* precision,
+                           const char* release) {
+    const Plan made = plan(model, device, precision, release);
+    return made.recompute == Recompute::selective ? made.recompute_modules : Parts{};
+  };
+  EXPECT_EQ(modules("GPT OSS 120B", "GB200", "BF16", "26.06"), (Parts{Part::layernorm, Part::moe_act}));
+  EXPECT_EQ(modules("GPT OSS 120B", "GB200", "MXFP8", "26.06"), Parts{});
+  EXPECT_EQ(modules("GPT OSS 120B", "GB300", "BF16", "26.06"), Parts{});
+  EXPECT_EQ(modules("DeepSeekV3", "GB200", "MXFP8", "26.04"), Parts{Part::mlp});
+  EXPECT_EQ(modules("DeepSeekV3", "GB200", "MXFP8", "26.06"), Parts{Part::mla_up_proj});
+  EXPECT_EQ(modules("DeepSeekV3", "B300", "MXFP8", "26.06"), Parts{Part::mla_up_proj});
+  EXPECT_EQ(modules("DeepSeekV3", "GB300", "FP8-CS", "25.11"), Parts{Part::moe_act});
+  EXPECT_EQ(modules("DeepSeekV3", "H100", "FP8", "25.09"), (Parts{Part::mla_up_proj, Part::mlp}));
+  EXPECT_EQ(modules("Nemotron_3_Super", "B200", "MXFP8", "26.04"), (Parts{Part::layernorm, Part::moe_act}));
+  EXPECT_EQ(modules("Nemotron_3_Super", "B200", "NVFP4", "26.04"), Parts{});
+  EXPECT_EQ(modules("Qwen3_30B_a3B", "H100", "FP8", "26.02"), Parts{});
+  const Plan super = plan("Nemotron_3_Super", "GB200", "NVFP4", "26.08");
+  EXPECT_EQ(super.wide_last_layers, 14);
+  EXPECT_EQ(super.wide_modules, (Parts{Part::attention, Part::latent, Part::prediction}));
+  const Plan in_eight = plan("Nemotron_3_Super", "GB200", "MXFP8", "26.08");
+  EXPECT_EQ(in_eight.wide_last_layers, 0);
+  EXPECT_EQ(in_eight.wide_modules, Parts{Part::prediction});
+  EXPECT_EQ(plan("Qwen3_30B_a3B", "GB200", "MXFP8", "26.08").wide_modules, Parts{});
+  // A row's own words go before.
+  row.recompute = "selective(norm,act)";
+  EXPECT_EQ(modules("DeepSeekV3", "H100", "BF16", "25.09"), (Parts{Part::layernorm, Part::moe_act}));
+}
+
+TEST(RowStudy, CapacitiesOfExpertsAreToldByTheNotes) {
+  MeasuredPlan row = small_row();
+  row.model = "mixtral-8x7b";
+  row.layers = 0;
+  row.tensor = row.pipeline = 1;
+  row.data = 16;
+  row.notes = "MoE 8 experts top-2, dropping, capacity factor 1.25 (dense einsum, megablox off)";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.expert_capacity, 1.25);
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.expert_dispatch, ExpertDispatch::one_hot);
+  row.notes = "dropless";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.expert_capacity, 0);
+}
+
 // Nor does it matter how words are written.
 TEST(RowStudy, RecipesAreWhatTheNotesSayNotWhatTheyDeny) {
   MeasuredPlan row = small_row();

@@ -12,11 +12,11 @@ namespace armilla {
 namespace {
 
 // D and M of the header (trace/text.h).
-struct Parts {
+struct Divisors {
   std::int64_t data = 1, model = 1;
 };
 
-Parts parts_of(const TextWorkloadOptions& options) {
+Divisors divisors_of(const TextWorkloadOptions& options) {
   constexpr std::int64_t kMostNpus = std::int64_t{1} << 24;
   if (options.npus < 1 || options.npus > kMostNpus)
     throw Error("npus", fmt::format("{} NPUs", options.npus), fmt::format("between 1 and {}", kMostNpus));
@@ -39,8 +39,8 @@ Parts parts_of(const TextWorkloadOptions& options) {
     throw Error("packages", fmt::format("{} packages do not divide {} NPUs", options.packages, options.npus));
   }
   const std::int64_t per_package = options.npus / options.packages;
-  return options.policy == TextPolicy::hybrid_data_model ? Parts{options.packages, per_package}
-                                                         : Parts{per_package, options.packages};
+  return options.policy == TextPolicy::hybrid_data_model ? Divisors{options.packages, per_package}
+                                                         : Divisors{per_package, options.packages};
 }
 
 // A part of something that exists is never nothing.
@@ -49,7 +49,7 @@ std::int64_t part(std::int64_t whole, std::int64_t parts) {
 }
 
 // Groups of a convolution and heads of an attention stay whole as long as there are enough of them.
-Gemm shard(Gemm gemm, Parts parts) {
+Gemm shard(Gemm gemm, Divisors parts) {
   // Samples are rows of a product, or products of their own (attention).
   std::int64_t& samples = gemm.batch_in_m ? gemm.m : gemm.count;
   samples = part(samples, parts.data);
@@ -69,7 +69,7 @@ std::int64_t total_macs(const Work& work) {
 // Weights are spread over the model parts, inputs over the data parts, outputs over both; every pass of a
 // product with weights moves all three.
 // `take` gives no more than there is: an operator may read less than its tensors hold.
-Bytes shard_traffic(const Model& model, const Operator& op, Bytes traffic, Parts parts) {
+Bytes shard_traffic(const Model& model, const Operator& op, Bytes traffic, Divisors parts) {
   const std::int64_t all = parts.data * parts.model;
   if (!op.weight_is_operand) return Bytes(part(traffic.value, all));
   Bytes rest = traffic;
@@ -91,7 +91,8 @@ Bytes shard_traffic(const Model& model, const Operator& op, Bytes traffic, Parts
 }
 
 // `whole` is a pass of the operator on one NPU, `gemms` the products of the same pass of its shard.
-Work shard(const Model& model, const Operator& op, const Work& whole, std::vector<Gemm> gemms, Parts parts) {
+Work shard(const Model& model, const Operator& op, const Work& whole, std::vector<Gemm> gemms,
+           Divisors parts) {
   Work work = whole;
   // What the products do not count (bias, softmax) is spread over all NPUs.
   const std::int64_t around = whole.flops.value - 2 * total_macs(whole);
@@ -102,7 +103,7 @@ Work shard(const Model& model, const Operator& op, const Work& whole, std::vecto
 }
 
 void add_operator(ShardedLayer& layer, const Model& model, const Operator& original, bool is_anchor,
-                  Parts parts) {
+                  Divisors parts) {
   Operator op = original;
   // The generator knows no first layer: it computes and exchanges an input gradient for each.
   // A gradient that nobody needs is computed all the same, as the generator writes it.
@@ -162,7 +163,7 @@ std::string text_name(const std::string& name, std::size_t index) {
 }  // namespace
 
 std::vector<ShardedLayer> shard_layers(const Model& model, const TextWorkloadOptions& options) {
-  const Parts parts = parts_of(options);
+  const Divisors parts = divisors_of(options);
   std::vector<ShardedLayer> shards;
   for (const LayerRow& row : layer_rows(model)) {
     ShardedLayer& sharded = shards.emplace_back();
@@ -174,7 +175,7 @@ std::vector<ShardedLayer> shard_layers(const Model& model, const TextWorkloadOpt
 
 TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& options,
                            std::span<const LayerCycles> cycles) {
-  const Parts parts = parts_of(options);
+  const Divisors parts = divisors_of(options);
   const std::vector<LayerRow> rows = layer_rows(model);
   if (cycles.size() != rows.size())
     throw Error(model.source, fmt::format("cycles for {} layers of {}", cycles.size(), rows.size()));

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/amount.h"
 #include "base/checked.h"
@@ -82,7 +83,10 @@ std::string ways_text(const Plan& plan) {
   if (plan.recompute == Recompute::block) {
     add(fmt::format("recompute {} per chunk", counted(plan.recompute_blocks, "block")));
   } else if (plan.recompute != Recompute::none) {
-    add(fmt::format("recompute {}", name_of(plan.recompute)));
+    const bool modules =
+        plan.recompute == Recompute::selective && plan.recompute_modules != Parts{Part::core_attn};
+    add(modules ? fmt::format("recompute {}", fmt::join(names_of(plan.recompute_modules), ", "))
+                : fmt::format("recompute {}", name_of(plan.recompute)));
   }
   if (plan.sequence_parallel) add("sequence parallel");
   if (plan.context > 1) add(fmt::format("context by {}", name_of(plan.context_method)));

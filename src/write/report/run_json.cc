@@ -383,6 +383,7 @@ Json plan_json(const Plan& plan) {
   for (const Axis axis : plan.order) order.push_back(name_of(axis));
   // Without dispatch between expert ranks the choice of a type for it means nothing.
   const bool dispatches = plan.dispatch_dtype != DType::unknown;
+  const bool one_hot = plan.expert_dispatch == ExpertDispatch::one_hot;
   return {{"ranks", plan.ranks},
           {"batch_per_rank", plan.batch},
           {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
@@ -392,6 +393,9 @@ Json plan_json(const Plan& plan) {
           {"weight_type", name_of(plan.weight_dtype)},
           {"gradient_type", name_of(plan.gradient_dtype)},
           {"parameter_type", name_of(plan.parameter_dtype)},
+          {"wide_first_layers", plan.wide_first_layers},
+          {"wide_last_layers", plan.wide_last_layers},
+          {"wide_modules", names_of(plan.wide_modules)},
           {"optimizer", name_of(plan.optimizer)},
           {"first_bucket_bytes", plan.first_bucket.value},
           {"bucket_bytes", plan.bucket.value},
@@ -413,7 +417,8 @@ Json plan_json(const Plan& plan) {
           {"context_method", name_of(plan.context_method)},
           {"expert_load", name_of(plan.expert_load)},
           {"expert_skew", plan.expert_skew},
-          {"expert_dispatch", dispatches ? name_of(plan.expert_dispatch) : "none"},
+          {"expert_capacity", plan.expert_capacity},
+          {"expert_dispatch", dispatches || one_hot ? name_of(plan.expert_dispatch) : "none"},
           {"dispatch_type", dispatches ? name_of(plan.dispatch_dtype) : "none"},
           {"seed", plan.seed},
           {"zero", plan.zero_stage},
@@ -432,6 +437,7 @@ Json plan_json(const Plan& plan) {
           {"issue_time_s", seconds(issue_time_of(plan))},
           {"recompute", name_of(plan.recompute)},
           {"recompute_blocks", plan.recompute_blocks},
+          {"recompute_modules", names_of(plan.recompute_modules)},
           {"order", order}};
 }
 

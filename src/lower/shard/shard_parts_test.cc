@@ -1,0 +1,195 @@
+// Parts of layers that are computed again or stay wide, and experts of a fixed size: counted by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lower/memory.h"
+#include "lower/shard/shard_testing.h"
+#include "lower/sharded_model.h"
+#include "read/read.h"
+
+namespace armilla {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+constexpr std::int64_t kTokens = 512, kHidden = 256, kInner = 512, kBytes = 2;
+
+Model described(const std::string& rest) {
+  return read_described_yaml("layers: 2\nhidden: 256\nheads: 4\nvocabulary: 8192\nsequence: 512\n" + rest,
+                             "m", ModelOptions());
+}
+Model of_experts() {
+  return described("family: mixtral\nkv_heads: 4\nexperts: {count: 4, active: 2, feed_forward: 512}\n");
+}
+Model dense() {
+  return described("family: llama\nkv_heads: 4\nfeed_forward: 512\n");
+}
+constexpr std::int64_t kQueryRank = 96, kKeyRank = 64, kRope = 16, kNope = 32, kValue = 32, kHeads = 4;
+Model of_latents() {
+  return described(
+      "family: deepseek\nfeed_forward: 512\nlatent_attention: {query_rank: 96, key_value_rank: 64, "
+      "nope_head_dim: 32, rope_head_dim: 16, value_head_dim: 32}\n");
+}
+
+Plan plan_with(Parts modules, std::int64_t experts = 1) {
+  Plan plan = plan_of(1, 1, experts);
+  plan.expert = experts;
+  if (modules.empty()) return plan;
+  plan.recompute = Recompute::selective;
+  plan.recompute_modules = modules;
+  return plan;
+}
+
+BlockShape layer_of(const Model& model, const Plan& plan) {
+  const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+  return shape_named(sharded, "layers.0");
+}
+
+std::vector<std::string> repeated(const Model& model, const Plan& plan) {
+  const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+  std::vector<std::string> names;
+  for (const PassStep& step : shape_named(sharded, "layers.0").recompute.steps)
+    names.emplace_back(sharded.names[step.name]);
+  return names;
+}
+
+// What a layer keeps less; it is back while the layer's gradients are made.
+std::int64_t freed(const Model& model, Parts modules) {
+  const BlockShape without = layer_of(model, plan_with({})), with = layer_of(model, plan_with(modules));
+  return without.saved.value - with.saved.value;
+}
+
+TEST(RecomputedParts, AreFreedButForWhatTheyRead) {
+  constexpr std::int64_t kRows = 2 * kTokens, kGate = 2 * kInner;
+  EXPECT_EQ(freed(of_experts(), {Part::layernorm}), kBytes * kTokens * kHidden) << "not attention's";
+  EXPECT_EQ(freed(of_experts(), {Part::moe_act}), kBytes * kRows * kInner);
+  // Rows on their way in and out, gate and up, their product; weights and numbers of experts in 4 bytes. The
+  // norm's result, which they read, stays.
+  constexpr std::int64_t kOfExperts = kBytes * kRows * (2 * kHidden + kGate + kInner) + 2 * 4 * kRows;
+  EXPECT_EQ(freed(of_experts(), {Part::moe}), kOfExperts);
+  EXPECT_EQ(freed(of_experts(), {Part::moe, Part::layernorm}), kOfExperts + kBytes * kTokens * kHidden);
+  EXPECT_EQ(freed(of_experts(), {Part::moe, Part::moe_act}), kOfExperts);
+  // The norm's result, gate and up, their product; what the norm reads stays.
+  EXPECT_EQ(freed(dense(), {Part::mlp}), kBytes * kTokens * (kHidden + kGate + kInner));
+  EXPECT_EQ(freed(dense(), {Part::layernorm}), 0) << "norms inside of products";
+  EXPECT_EQ(freed(of_experts(), {Part::mlp}), 0);
+  // Queries, keys and values, and what the norms of the compressed make; the part of the keys that is rotated
+  // is kept to make them again.
+  EXPECT_EQ(freed(of_latents(), {Part::mla_up_proj}),
+            kBytes * kTokens * (kHeads * (2 * (kNope + kRope) + kValue) + kQueryRank + kKeyRank - kRope));
+  EXPECT_EQ(freed(of_latents(), {Part::layernorm}), kBytes * kTokens * kHidden);
+}
+
+TEST(RecomputedParts, AreDoneAgainWithTheirCollectives) {
+  EXPECT_THAT(repeated(of_experts(), plan_with({Part::layernorm, Part::moe_act})),
+              ElementsAre("mlp.norm", "mlp.experts.activation"));
+  EXPECT_THAT(repeated(of_latents(), plan_with({Part::mla_up_proj})),
+              ElementsAre("attention.q_norm", "attention.q_up", "attention.kv_norm", "attention.kv_up",
+                          "attention.rotary"));
+  EXPECT_THAT(repeated(dense(), plan_with({Part::core_attn, Part::mlp})),
+              ElementsAre("attention.core", "mlp.norm", "mlp.gate_up", "mlp.activation", "mlp.down"));
+  EXPECT_THAT(
+      repeated(of_experts(), plan_with({Part::moe}, 2)),
+      ElementsAre("mlp.router", "mlp.topk", "mlp.dispatch", "mlp.dispatch: all-to-all", "mlp.experts.gate_up",
+                  "mlp.experts.activation", "mlp.experts.down", "mlp.combine: all-to-all", "mlp.combine"));
+  // The checkpoint inside comes after the one around it.
+  EXPECT_THAT(
+      repeated(of_experts(), plan_with({Part::moe, Part::moe_act})),
+      ElementsAre("mlp.router", "mlp.topk", "mlp.dispatch", "mlp.experts.gate_up", "mlp.experts.activation",
+                  "mlp.experts.activation", "mlp.experts.down", "mlp.combine"));
+  Plan divided = plan_of(2);
+  divided.sequence_parallel = true;
+  divided.recompute = Recompute::selective;
+  divided.recompute_modules = {Part::mlp};
+  EXPECT_THAT(repeated(dense(), divided),
+              ElementsAre("mlp.norm", "mlp.gate_up: all-gather", "mlp.gate_up", "mlp.activation", "mlp.down",
+                          "mlp.down: reduce-scatter"));
+}
+
+std::vector<DType> product_types(const ShardedModel& model, const std::string& block) {
+  std::vector<DType> types;
+  for (const PassStep& step : shape_named(model, block).forward.steps) {
+    if (step.kind != NodeKind::compute || model.names[step.name] == "attention.core") continue;
+    if (model.works[step.work].kind == WorkKind::matrix) types.push_back(model.works[step.work].dtype);
+  }
+  return types;
+}
+
+TEST(WideParts, ComputeInBf16) {
+  Plan plan = plan_of(1);
+  plan.precision = DType::fp8;
+  plan.wide_first_layers = 1;
+  const Model model = described("family: llama\nkv_heads: 4\nfeed_forward: 512\nmulti_token_prediction: 1\n");
+  const ShardedModel first = shard_model(model, plan, 0, "plan");
+  EXPECT_THAT(product_types(first, "layers.0"), Each(DType::bf16));
+  EXPECT_THAT(product_types(first, "layers.1"), Each(DType::fp8));
+  plan.wide_first_layers = 0;
+  plan.wide_last_layers = 1;
+  const ShardedModel last = shard_model(model, plan, 0, "plan");
+  EXPECT_THAT(product_types(last, "layers.0"), Each(DType::fp8));
+  EXPECT_THAT(product_types(last, "layers.1"), Each(DType::bf16)) << "predictions are no layers";
+  // Projection, queries to values, output, gate and up, down; logits are wide always.
+  EXPECT_THAT(product_types(last, "mtp.0"),
+              ElementsAre(DType::fp8, DType::fp8, DType::fp8, DType::fp8, DType::fp8, DType::bf16));
+  plan.wide_last_layers = 0;
+  plan.wide_modules = {Part::attention, Part::prediction};
+  const ShardedModel parts = shard_model(model, plan, 0, "plan");
+  EXPECT_THAT(product_types(parts, "layers.0"),
+              ElementsAre(DType::bf16, DType::bf16, DType::fp8, DType::fp8));
+  EXPECT_THAT(product_types(parts, "mtp.0"), Each(DType::bf16));
+}
+
+const Work& work_named(const ShardedModel& model, const Pass& pass, const std::string& name) {
+  for (const PassStep& step : pass.steps) {
+    if (step.kind == NodeKind::compute && model.names[step.name] == name) return model.works[step.work];
+  }
+  throw std::out_of_range(name);
+}
+
+TEST(ExpertCapacity, IsWhatExpertsWorkOn) {
+  Plan plan = plan_with({}, 2);
+  plan.expert_capacity = 1.5;
+  const ShardedModel model = shard_model(of_experts(), plan, 0, "plan");
+  const Pass& forward = shape_named(model, "layers.0").forward;
+  // Two experts for the tokens of two ranks, two copies each.
+  constexpr std::int64_t kOfExpert = kTokens * 3 / 2;
+  EXPECT_THAT(work_named(model, forward, "mlp.experts.gate_up").gemms,
+              ElementsAre(Gemm{kOfExpert, 2 * kInner, kHidden, 2, true}));
+  for (const PassStep& step : forward.steps) {
+    if (step.kind != NodeKind::collective) continue;
+    EXPECT_EQ(step.bytes, Bytes(kBytes * 2 * kOfExpert * kHidden)) << model.names[step.name];
+  }
+  plan.expert_capacity = 0;
+  const BlockShape without = layer_of(of_experts(), plan);
+  plan.expert_capacity = 1.5;
+  // Half as many rows more, of what they bring, make and leave.
+  EXPECT_EQ(layer_of(of_experts(), plan).saved - without.saved,
+            Bytes(kBytes * kTokens * (2 * kHidden + 3 * kInner)));
+}
+
+TEST(ExpertCapacity, OneHotDispatchIsProductsWithMasks) {
+  Plan plan = plan_with({});
+  plan.expert_capacity = 1.25;
+  plan.expert_dispatch = ExpertDispatch::one_hot;
+  const ShardedModel model = shard_model(of_experts(), plan, 0, "plan");
+  const BlockShape& layer = shape_named(model, "layers.0");
+  constexpr std::int64_t kRows = 2 * kTokens * 5 / 4;
+  const Work& dispatch = work_named(model, layer.forward, "mlp.dispatch");
+  EXPECT_THAT(dispatch.gemms, ElementsAre(Gemm{kRows, kHidden, kTokens, 1, false}));
+  EXPECT_EQ(dispatch.flops, Flops(2 * kRows * kHidden * kTokens));
+  EXPECT_EQ(dispatch.bytes, Bytes(kBytes * (kRows * kHidden + kRows * kTokens + kTokens * kHidden)));
+  EXPECT_THAT(work_named(model, layer.forward, "mlp.combine").gemms,
+              ElementsAre(Gemm{kTokens, kHidden, kRows, 1, false}));
+  EXPECT_THAT(work_named(model, layer.backward, "mlp.dispatch").gemms,
+              ElementsAre(Gemm{kTokens, kHidden, kRows, 1, false}));
+  // Of the rows, and of the mask, whose numbers weigh them.
+  EXPECT_THAT(work_named(model, layer.backward, "mlp.combine").gemms,
+              ElementsAre(Gemm{kRows, kHidden, kTokens, 1, false}, Gemm{kTokens, kRows, kHidden, 1, false}));
+}
+
+}  // namespace
+}  // namespace armilla
