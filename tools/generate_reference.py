@@ -207,9 +207,9 @@ GOALS = (
     ("training", "H100, dense, 16 bits", r"(dgxc|mbridge|nemo2407|kempner) H[12]00\S* bf16$", "mape", 5, "small models on few GPUs (KempnerForge), for which the host counts"),
     ("training", "H100, dense, fp8", r"(dgxc|mbridge|nemo2407|ttitan) H[12]00\S* fp8", "mape", 6,
      "torchtitan's H100 of 500 W, whose clock is assumed; recipes that differ between releases"),
-    ("training", "H100, mixtures of experts", r"\S+ H[12]00\S* .*MoE$", "mape", 10, "recipes recompute parts of blocks, and experts' products are many kernels for few tokens"),
-    ("training", "Blackwell, dense", r"(?!mlperf)\S+ G?B[23]00 (?!.*MoE)", "mape", 8, "recipes in 4 bits keep layers in 16, which are taken as narrow, too; sustained rates are between measured ones"),
-    ("training", "Blackwell, mixtures of experts", r"\S+ G?B[23]00 .*MoE$", "mape", 15, "fused experts and recomputed parts of blocks; Mamba's kernels, of which none is measured on Blackwell"),
+    ("training", "H100, mixtures of experts", r"\S+ H[12]00\S* .*MoE$", "mape", 10, "experts' products and casts are many kernels for few tokens"),
+    ("training", "Blackwell, dense", r"(?!mlperf)\S+ G?B[23]00 (?!.*MoE)", "mape", 8, "sustained rates are between measured ones"),
+    ("training", "Blackwell, mixtures of experts", r"\S+ G?B[23]00 .*MoE$", "mape", 15, "fused experts; Mamba's kernels, of which none is measured on Blackwell"),
     ("training", "MLPerf", r"mlperf ", "mape", 6, "GB200 and GB300 are 1 to 26 % too fast, most where a step is shortest, which nothing published explains; H100 and H200 are 2 to 6 % too slow"),
     ("training", "nanotron (ultrascale)", r"ultrascale ", "rank", 0.9, "0.73 on all 701 rows: steps that wait for something that is no kernel and no message (below)"),
     ("training", "TPU, MI350X, MI355X", r"\S+ (TPU|MI3)", "mape", 12, "XLA's own scheduling; mixtures of experts with a capacity, and casts around their products in fp8"),
@@ -317,13 +317,13 @@ NOT_MODELLED = """## Where it is off, and why
 - MPT without recomputation on H100: 10 to 20 % too fast, most where a step has few tokens (optimizers and gradient norms that are not
   fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
 - Mixtures of experts, mostly too fast, with the multiprocessors that all-to-alls hold and the host's waits for numbers of tokens in (together 0.4 points; 0.2
-  and 0.5 on two halves of the shared rows): experts' products are many kernels for few tokens (Qwen3 30B on H100, 29 %), recipes recompute parts of blocks, and
+  and 0.5 on two halves of the shared rows): experts' products are many kernels for few tokens (Qwen3 30B on H100, 28 %), scaling by current maxima reads them once more, and
   the same plan took 12 and 25 s, or 29 and 51 s, in two releases. What fused experts and fp8 attention save from 26.06 on is not modelled either.
 - dgxc's Llama 4 Maverick is printed twice, with the model's 48 layers and, a release earlier, with 32 and the same times: the eight rows with 32 layers
   are taken as they are, and are predicted some 25 points faster than the others.
 - gpt-oss's sinks, and that Megatron-Core adds biases expert by expert (the passes are modelled, the kernels' number is not). Its steps of release 26.06.01 are
   60 % longer than those before and after, which the publisher calls a regression (cudnn-frontend's issue 256).
-- Mamba-2's backward scan, whose rate follows from whole steps of one model, and chunks of 128 tokens (256 are taken); prediction layers that share their weights.
+- Mamba-2's backward scan, whose rate follows from whole steps of one model, and chunks of 128 tokens (256 are taken).
 - Other collectives and computation do not slow each other down. NCCL's kernels hold multiprocessors (16 channels of 132 on an H100 among several
   nodes): with 0.12 of the rate gone from whatever computes while its rank has a collective under way, 2 of 3 rows stay as they are, a tenth
   of those without FSDP take 2 % longer or more, of those with FSDP 3.5 % (at most 9 %); the 425 rows that this moves by a percent or more (with twice as much) are off by 12.5 %
