@@ -34,6 +34,38 @@ TEST(PlanNotes, NameWhatWasGivenAndChangesNothing) {
   EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());  // switched off where it is idle
 }
 
+TEST(PlanNotes, PartsOfLayersThatAreNotThere) {
+  PlanRequest request;
+  request.places = {{"recompute_modules", "--recompute-modules moe"},
+                    {"wide_modules", "--set plan.wide_modules=moe"},
+                    {"wide_last_layers", "--set plan.wide_last_layers=2"},
+                    {"expert_capacity", "--set plan.expert_capacity=2"}};
+  request.plan.recompute = Recompute::selective;
+  request.plan.recompute_modules = {Part::moe};
+  Plan plan = request.plan;
+  plan.wide_modules = {Part::moe};
+  Model model;
+  model.facts.heads = 4;
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("--set plan.wide_last_layers=2 has no effect: plan.precision has 16 bits or more",
+                          "--set plan.wide_modules=moe has no effect: plan.precision has 16 bits or more",
+                          "--recompute-modules moe has no effect: the model has none of these parts",
+                          "--set plan.expert_capacity=2 has no effect: the model has no experts"));
+  plan.precision = DType::fp8;
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("--set plan.wide_last_layers=2 has no effect: the model has no such layers",
+                          "--set plan.wide_modules=moe has no effect: the model has none of these parts",
+                          "--recompute-modules moe has no effect: the model has none of these parts",
+                          "--set plan.expert_capacity=2 has no effect: the model has no experts"));
+  Operator product;
+  product.weight_is_operand = true;
+  product.parts.add(Part::moe);
+  model.operators = {product};
+  model.blocks = {{"layer", BlockKind::decoder, 0, 1, 0}};
+  model.facts.experts = 8;
+  EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
+}
+
 // On one rank there is nothing to schedule, but for what stays in memory or runs into the next iteration.
 TEST(PlanNotes, SchedulesOfOneRank) {
   PlanRequest request;

@@ -231,6 +231,17 @@ TEST(RowStudy, RecipesNameWhatIsComputedAgainAndWhatStaysWide) {
   EXPECT_EQ(modules("DeepSeekV3", "H100", "BF16", "25.09"), (Parts{Part::layernorm, Part::moe_act}));
 }
 
+TEST(RowStudy, TensorParallelismOverlapsWhereMegatronWasToldSo) {
+  MeasuredPlan row = small_row();
+  row.source = "github NVIDIA/Megatron-LM";
+  row.sequence_parallel = "1";
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor);
+  row.notes = "--overlap-grad-reduce --tp-comm-overlap";
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_tensor);
+  row.sequence_parallel = "0";
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor) << "needs sequence parallelism";
+}
+
 TEST(RowStudy, CapacitiesOfExpertsAreToldByTheNotes) {
   MeasuredPlan row = small_row();
   row.model = "mixtral-8x7b";
