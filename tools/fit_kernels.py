@@ -3,13 +3,14 @@
 
 Matrix products (src/cost/kernels.h): launch, ramp, efficiencies of tiles and of memory, per device and type.
 Fused attention (likewise): forward, backward and ramp, and the range of flops, per device and type.
-Collectives (src/ir/machine.h, CollectiveProtocol): efficiency of the links, and launch, step and share of each protocol.
+Collectives (src/ir/machine.h, CollectiveProtocol): efficiency of the links, rate of the own block, and launch, step and
+share of each protocol, from all but all-to-alls; launch and share of SendRecv from these.
 All minimise the mean of |log(predicted / measured)| by a pattern search from several starts, over a sample that is
 the same in every run; the residuals that are printed are over all rows.
 
     tools/fit_kernels.py products kernels.csv --device h100 --type bf16xbf16 --peak 989.4e12 --processors 132 --bandwidth 3.35e12
     tools/fit_kernels.py attention kernels.csv --device H200 --type bfloat16 --peak 989.4e12 --processors 132 --launch 5e-6
-    tools/fit_kernels.py collectives collectives.csv --system H100-SXM --bandwidth 450e9 --protocols 2
+    tools/fit_kernels.py collectives collectives.csv --system H100-SXM --bandwidth 450e9 --in-switch-from 5
 
 Exit code: 0, 2 when no row is left to fit.
 """
@@ -27,6 +28,8 @@ LEAST_SPLIT_DEPTH = 256
 SAMPLE = 300
 ROUNDS = 60
 SWITCH_LATENCY = 2 * 936e-9  # of a message over the switch of machines/clusters/*.yaml
+NCCL_EXPECTS = ((6.6e-6, 0.6e-6, 0.38), (14e-6, 1.9e-6, 0.92), (8.4e-6, 3.4e-6, 1.0))  # as src/sim/plan/library.cc
+LONGEST_LL_MESSAGE, LL_CHANNEL = 16384, 5e9  # of all-to-alls (likewise)
 
 
 def search(parameters, shares, loss):
@@ -169,52 +172,84 @@ def fit_attention(args):
 
 
 def sent(kind, ranks):
-    return {"all_reduce": 2 * (ranks - 1) / ranks, "send_recv": 1}.get(kind, (ranks - 1) / ranks)
+    return {"all_reduce": 2 * (ranks - 1) / ranks}.get(kind, (ranks - 1) / ranks)
 
 
 def library_steps(kind, ranks):
-    return {"all_to_all": 1, "all_reduce": min(2 * (ranks - 1), 4 * math.log2(ranks))}.get(kind, ranks - 1)
+    return {"all_reduce": min(2 * (ranks - 1), 4 * math.log2(ranks))}.get(kind, ranks - 1)
 
 
 def schedule_steps(kind, ranks):
-    if kind in ("all_to_all", "send_recv"):
+    if kind == "all_to_all":
         return 1
     one_way = math.log2(ranks) if ranks & (ranks - 1) == 0 else ranks - 1
     return 2 * one_way if kind == "all_reduce" else one_way
 
 
-def collective_time(p, bandwidth, kind, ranks, size):
-    wire = sent(kind, ranks) * size / (bandwidth * p[0])
-    beyond = min(p[i] + p[i + 1] * library_steps(kind, ranks) + wire * (1 / p[i + 2] - 1) for i in range(1, len(p), 3))
-    return schedule_steps(kind, ranks) * SWITCH_LATENCY + wire + beyond
+def taken_by_nccl(bandwidth, kind, ranks, size):
+    """Number of the protocol that takes least by NCCL's own figures (src/graph/tuning.cc), of `bandwidth` in use."""
+    steps, wire = 2 * (ranks - 1) if kind == "all_reduce" else ranks - 1, sent(kind, ranks) * size / bandwidth
+    expected = [launch + steps * step + wire / share for launch, step, share in NCCL_EXPECTS]
+    return expected.index(min(expected))
+
+
+def ring_time(p, bandwidth, kind, ranks, size):
+    """p: rate of the own block, efficiency, then launch, step and share of LL, LL128 and Simple."""
+    wire = sent(kind, ranks) * size / (bandwidth * p[1])
+    launch, step, share = p[2 + 3 * taken_by_nccl(bandwidth * p[1], kind, ranks, size):][:3]
+    return schedule_steps(kind, ranks) * SWITCH_LATENCY + wire / share + launch + step * library_steps(kind, ranks) + size / ranks / p[0]
+
+
+def exchange_time(p, q, bandwidth, kind, ranks, size):
+    """Of an all-to-all; q: launch and share of the protocol of its longer messages."""
+    wire, message = sent(kind, ranks) * size / (bandwidth * p[1]), size / ranks
+    by_ll = message <= LONGEST_LL_MESSAGE
+    beyond = p[2] + p[3] + message / LL_CHANNEL if by_ll else q[0] + wire * (1 / q[1] - 1)
+    return SWITCH_LATENCY + wire + beyond + message / p[0]
 
 
 def fit_collectives(args):
     rows = []
     with open(args.table, newline="") as table:
         for r in csv.DictReader(table):
-            if args.system in r["system"] and r["nodes"] == "1" and r["tier"] != "C" and r["time_us"]:
-                rows.append((r["collective"], int(r["gpus"]), int(r["bytes"]), float(r["time_us"]) * 1e-6))
-    if not rows:
+            row = r["collective"], int(r["gpus"]), int(r["bytes"]), float(r["time_us"] or 0) * 1e-6
+            in_switch = args.in_switch_from and row[0] == "all_reduce" and row[1] >= args.in_switch_from
+            if args.system in r["system"] and r["nodes"] == "1" and r["tier"] != "C" and row[3] > 0 and row[0] != "send_recv":
+                if args.source in r["source"] and not in_switch:
+                    rows.append(row)
+    exchanges, rings = [r for r in rows if r[0] == "all_to_all"], [r for r in rows if r[0] != "all_to_all"]
+    if not rings:
         return 2
     one_mib = 1 << 20
-    large, small = [r for r in rows if r[2] >= one_mib], [r for r in rows if r[2] < one_mib]
     rng = random.Random(1)
-    sample = rng.sample(large, min(SAMPLE // 2, len(large))) + rng.sample(small, min(SAMPLE // 2, len(small)))
 
-    def loss(p):
-        return sum(abs(math.log(collective_time(p, args.bandwidth, *r[:3]) / r[3])) for r in sample) / len(sample)
+    def sample(of):
+        large, small = [r for r in of if r[2] >= one_mib], [r for r in of if r[2] < one_mib]
+        return rng.sample(large, min(SAMPLE // 2, len(large))) + rng.sample(small, min(SAMPLE // 2, len(small)))
 
-    count = 1 + 3 * args.protocols
-    starts = ([0.75, 5e-6, 4e-7, 0.1, 25e-6, 2e-6, 1.0, 15e-6, 1e-6, 0.5], [0.8, 4e-6, 6e-7, 0.05, 15e-6, 5e-7, 1.0, 10e-6, 6e-7, 0.3])
-    shares = {i for i in range(count) if i % 3 == 0}
-    _, p = min(search(start[:count], shares, loss) for start in starts)
-    print(f"efficiency {p[0]:.3f}")
-    for i in range(1, count, 3):
-        print(f"launch {p[i] * 1e6:.1f} us, step {p[i + 1] * 1e6:.2f} us, share {p[i + 2]:.3f}")
-    for name, some in (("from 1 MiB", large), ("below", small)):
+    def loss(time, some):
+        return sum(abs(math.log(time(*r[:3]) / r[3])) for r in some) / len(some)
+
+    some, shares = sample(rings), {1, 4, 7, 10}
+    starts = ([0.8, 5e-6, 4e-7, 0.3, 10e-6, 1e-6, 0.8, 20e-6, 1e-6, 1.0], [0.8, 4e-6, 6e-7, 0.4, 15e-6, 5e-7, 0.9, 10e-6, 3e-6, 1.0])
+    _, p = min(search([2 * args.bandwidth] + start, shares, lambda p: loss(lambda *r: ring_time(p, args.bandwidth, *r), some))
+               for start in starts)
+    print(f"own_block {p[0] / 1e9:.0f} GB/s, efficiency {p[1]:.3f}")
+    for name, i in (("LL", 2), ("LL128", 5), ("Simple", 8)):
+        print(f"{name}: launch {p[i] * 1e6:.1f} us, step {p[i + 1] * 1e6:.2f} us, share {p[i + 2]:.3f}")
+    q = [p[2], 1.0]
+    if exchanges:
+        some = sample(exchanges)
+        _, q = search([14e-6, 0.9], {1}, lambda q: loss(lambda *r: exchange_time(p, q, args.bandwidth, *r), some))
+        print(f"SendRecv: launch {q[0] * 1e6:.1f} us, share {q[1]:.3f}")
+
+    def error(r):
+        time = exchange_time(p, q, args.bandwidth, *r[:3]) if r[0] == "all_to_all" else ring_time(p, args.bandwidth, *r[:3])
+        return time / r[3] - 1
+
+    for name, some in (("from 1 MiB", [r for r in rows if r[2] >= one_mib]), ("below", [r for r in rows if r[2] < one_mib])):
         if some:
-            print(name, report([collective_time(p, args.bandwidth, *r[:3]) / r[3] - 1 for r in some]))
+            print(name, report([error(r) for r in some]))
     return 0
 
 
@@ -241,9 +276,10 @@ def main():
     attention.set_defaults(run=fit_attention)
     collectives = what.add_parser("collectives")
     collectives.add_argument("table")
-    collectives.add_argument("--system", required=True)
+    collectives.add_argument("--system", required=True, help="what the table's column system contains")
+    collectives.add_argument("--source", default="", help="likewise the column source")
     collectives.add_argument("--bandwidth", type=float, required=True)
-    collectives.add_argument("--protocols", type=int, choices=(1, 2, 3), default=2)
+    collectives.add_argument("--in-switch-from", type=int, default=0, help="all-reduces among so many and more reduce in the switch: left out")
     collectives.set_defaults(run=fit_collectives)
     args = parser.parse_args()
     return args.run(args)

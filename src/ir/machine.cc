@@ -234,6 +234,7 @@ std::string dump_machine(const Machine& machine) {
   for (const Dimension& d : machine.dimensions) {
     text += fmt::format("dimension {} {} {} bandwidth {} B/s latency {} ps efficiency {}\n", d.name,
                         name_of(d.kind), d.size, d.bandwidth.value, d.latency.value, d.efficiency);
+    if (d.own_block.value > 0) text += fmt::format("own block {} B/s\n", d.own_block.value);
     for (const CollectiveProtocol& protocol : d.protocols) text += dump_protocol(protocol);
     if (d.in_switch) text += "in the switch: " + dump_protocol(*d.in_switch);
     for (const MemberCable& cable : d.cables)

@@ -129,6 +129,9 @@ struct Dimension {
   Time latency;
   double efficiency = 1;  // of the bandwidth, attained by the collective library
   std::vector<CollectiveProtocol> protocols{};
+  // At which the collective library moves what stays in a member's own memory: of n blocks of a collective
+  // only n - 1 pass to others (docs/models/kernels.md). 0: not counted.
+  Bandwidth own_block{};
   // Switches that reduce and multicast: the algorithm that has them do so ("nvls", "sharp"), used where it is
   // faster, and what it takes beyond its schedule.
   std::optional<CollectiveProtocol> in_switch{};

@@ -91,6 +91,8 @@ TEST(Machine, ItsTextHasEveryFigureOfAProtocol) {
     protocol.*figure = Time(7);
     EXPECT_TRUE(differs());
   }
+  machine.dimensions.front().own_block = Bandwidth(7);
+  EXPECT_TRUE(differs());
 }
 
 TEST(Machine, ItsTextSaysWhetherItGrows) {

@@ -17,7 +17,8 @@
 //
 // with a no more than N, W, L and B the sums over the phases on d, and `elsewhere` the phases before the
 // first and after the last one on d; over all those of other dimensions where N is no more than a, for then
-// all chunks are elsewhere at once. The smooth maximum is that of the norm of order 8: where both are alike,
+// all chunks are elsewhere at once. Where members begin with what they receive, as all but the root of a
+// broadcast, the first factor of N / a is what the others take; the rest is added once. The smooth maximum is that of the norm of order 8: where both are alike,
 // chunks in flight leave gaps. The quarter, by which a chunk is delayed by those that travel with it, and the
 // order are fitted.
 //
@@ -57,6 +58,9 @@ struct PhaseLoad {
   double free_out = 0, free_in = 0;
   bool up_and_down =
       false;  // trees: members send again after a while, when other chunks may have their links
+  // Of latency and chain, what goes on when the members that send first have done all: those who only pass on
+  // what comes hold no slot (sim/engine/chunk_scheduler.h), so that the next chunks have begun.
+  double latency_behind = 0, chain_behind = 0;
   bool operator==(const PhaseLoad&) const = default;
 };
 

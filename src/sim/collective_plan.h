@@ -107,10 +107,10 @@ struct ChunkWay {
 using AlgorithmPicks = std::uint64_t;
 
 // What a call takes beyond its schedule, in seconds: of the kernel, of steps, and of bytes that a protocol
-// moves slower than links do.
+// moves slower than links do, or within a member's own memory.
 struct BeyondSchedule {
-  double launch = 0, steps = 0, bytes = 0;
-  double total() const { return launch + steps + bytes; }
+  double launch = 0, steps = 0, bytes = 0, within = 0;
+  double total() const { return launch + steps + bytes + within; }
 };
 
 // The dimension of a phase that has one, or goes over a tree.

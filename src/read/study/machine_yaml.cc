@@ -277,6 +277,7 @@ Dimension read_dimension(const Config& config, std::size_t index) {
   dimension.latency = config.at("latency").time();
   read_efficiency(config, "efficiency", dimension.efficiency);
   if (const auto protocols = config.find("protocols")) dimension.protocols = read_protocols(*protocols);
+  if (const auto own_block = config.find("own_block")) dimension.own_block = own_block->bandwidth();
   if (const auto in_switch = config.find("in_switch")) {
     if (dimension.kind != DimensionKind::switched)
       throw Error(in_switch->where(), "the dimension has no switch", "its kind is to be Switch");

@@ -144,7 +144,8 @@ TEST(MachineYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(machine_error(", latency: 1us", ""), "m.yaml:4:5: dimensions.0: the key 'latency' is missing");
   EXPECT_EQ(machine_error("latency: 1us", "latency: 1us, lanes: 4"),
             "m.yaml:4:73: dimensions.0.lanes: unknown key 'lanes'\n"
-            "  hint: known: bandwidth, cables, efficiency, in_switch, kind, latency, name, protocols, size");
+            "  hint: known: bandwidth, cables, efficiency, in_switch, kind, latency, name, "
+            "own_block, protocols, size");
   EXPECT_NE(machine_error("kind: Switch",
                           "kind: Switch, in_switch: {name: nvls, launch: 1us, step: 1us, level: 1us}")
                 .find("in_switch.level: unknown key 'level'"),

@@ -156,7 +156,7 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
              {halves ? std::string_view("ring") : kForPowersOfTwo, kForOtherNumbers}) {
           Algorithm other{std::string(name), where};
           // Within a node, whose protocols are known, the library's trees are chains.
-          const bool chains = name == kForOtherNumbers && d == 0 && !dimension.protocols.empty();
+          const bool chains = name == kForOtherNumbers && d == 0 && measured_ && !dimension.protocols.empty();
           if (other.performs(kind) && !chains) add(std::move(other));
         }
       }
@@ -202,7 +202,7 @@ std::vector<AlgorithmPicks> AlgorithmChoices::possible(std::span<const Collectiv
     const Choice& choice = choices_.at(phase.kind)[phase.dimension];
     const std::size_t usual = possible.size();
     const Dimension& dimension = machine_.dimensions[phase.dimension];
-    const bool library_known = dimension.in_switch || (measured_ && !dimension.protocols.empty());
+    const bool library_known = measured_ && (dimension.in_switch || !dimension.protocols.empty());
     for (AlgorithmPicks pick = 1; pick <= choice.others.size(); ++pick) {
       if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension], library_known)) continue;
       for (std::size_t i = 0; i < usual; ++i)

@@ -56,7 +56,7 @@ class AlgorithmChoices {
   static constexpr std::size_t kMostOthers = (1 << kPickBits) - 1;
 
   const Machine& machine_;
-  const bool measured_;  // the library's protocols are taken where the machine has them
+  const bool measured_;  // the library is taken as it is where the machine knows it
   // Per kind, one per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Choice>> choices_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>

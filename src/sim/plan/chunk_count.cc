@@ -89,10 +89,22 @@ class Chain {
     for (std::size_t m = 0; m < members(); ++m) first_[m + 1] = first_[m] + role(m).steps.size();
     waiting_.resize(first_.back());
     ready_.resize(first_.back());
+    left_.resize(members());
     for (std::size_t m = 0; m < members(); ++m) {
       const std::vector<Step>& steps = role(m).steps;
       for (std::size_t s = 0; s < steps.size(); ++s) waiting_[first_[m] + s] = steps[s].receives;
     }
+  }
+
+  // When the last of those is done that begin by sending; after last().
+  double last_to_begin() const {
+    double last = 0;
+    for (std::size_t m = 0; m < members(); ++m) {
+      const std::vector<Step>& steps = role(m).steps;
+      if (steps.empty() || role(m).sends_of(steps.front()).empty()) continue;
+      last = std::max({last, ready_[first_[m + 1] - 1], left_[m]});
+    }
+    return last;
   }
 
   double last() {
@@ -136,6 +148,7 @@ class Chain {
           in_seconds(dimension_.latency) *
               hops_of(sends, dimension_, static_cast<std::int32_t>(m), static_cast<std::int32_t>(peer));
       done = std::max(done, sends.window > 0 ? arrives : leaves);
+      left_[m] = std::max(left_[m], leaves + (shares_link ? 0 : sending));
       const std::size_t at = first_[peer] + static_cast<std::size_t>(transfer.step);
       ready_[at] = std::max(ready_[at], arrives);
       if (--waiting_[at] == 0 && entered[peer] == static_cast<std::size_t>(transfer.step))
@@ -151,13 +164,17 @@ class Chain {
   std::vector<std::size_t> first_;     // step of every member, in the vectors below
   std::vector<std::int32_t> waiting_;  // messages that a step still waits for
   std::vector<double> ready_;          // when the latest of them arrived
+  std::vector<double> left_;           // when all that a member has sent so far has left
 };
 
 PhaseLoad asymmetric_load(const Schedule& schedule, const Dimension& dimension) {
   PhaseLoad load;
-  load.latency = Chain(schedule, dimension, false).last();
+  Chain empty(schedule, dimension, false), full(schedule, dimension, true);
+  load.latency = empty.last();
   // What bytes add to the latencies, as those may hide each other.
-  load.chain = Chain(schedule, dimension, true).last() - load.latency;
+  load.chain = full.last() - load.latency;
+  load.latency_behind = load.latency - empty.last_to_begin();
+  load.chain_behind = std::max(0.0, load.chain - (full.last_to_begin() - empty.last_to_begin()));
   std::vector<double> received(static_cast<std::size_t>(schedule.ranks));
   std::vector<double> between(links_every_pair(dimension) ? received.size() : 0);
   Directions busy;
@@ -200,6 +217,7 @@ namespace {
 // A dimension's part in the estimate: means over the chunks.
 struct DimensionLoad {
   double busy = 0, chain = 0, meets = 0, latency = 0, free_out = 0, free_in = 0;
+  double latency_behind = 0, chain_behind = 0;
   // What a chunk spends elsewhere, in latencies and with bytes: of the way that spends least there.
   double late = std::numeric_limits<double>::infinity(), filled = 0;
 };
@@ -217,6 +235,8 @@ void add_way(DimensionLoad& sum, const ChunkLoads& phases, std::uint32_t d, doub
     sum.chain += weight * phases[p].chain;
     if (phases[p].up_and_down) sum.meets += weight * phases[p].chain;
     sum.latency += weight * phases[p].latency;
+    sum.latency_behind += weight * phases[p].latency_behind;
+    sum.chain_behind += weight * phases[p].chain_behind;
     first = std::min(first, p);
     last = p;
   }
@@ -251,15 +271,16 @@ ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chu
     }
     const double both_ways = std::min(load.free_out, load.free_in);
     load.busy -= both_ways;
+    const double turn = load.latency - load.latency_behind;
     const double in_turns =
-        std::ceil(n / together) * (load.latency + (load.chain + (delayed - 1) * load.meets) / n);
+        std::ceil(n / together) * (turn + (load.chain - load.chain_behind + (delayed - 1) * load.meets) / n);
     const double more = std::max(load.busy, in_turns), less = std::min(load.busy, in_turns);
     double own = more > 0 ? more * std::pow(1 + std::pow(less / more, kOrder), 1 / kOrder) : 0;
     // What comes back waits behind what the others in flight send.
-    own += (load.chain - load.busy) / n + both_ways * together / n;
+    own += load.latency_behind + (load.chain - load.busy) / n + both_ways * together / n;
     if (own + load.late + load.filled <= estimate.total) continue;
     estimate.total = own + load.late + load.filled;
-    const double late = load.late + n / together * load.latency;
+    const double late = load.late + load.latency_behind + n / together * turn;
     const double filled = load.filled + (load.chain - load.busy) / n;
     estimate.latency = late;
     estimate.delay = late > filled ? CollectiveLimit::latency : CollectiveLimit::pipelining;

@@ -59,6 +59,25 @@ TEST(ChunkCount, LoadsOfOtherSchedulesFollowTheLongestChain) {
   EXPECT_NEAR(tree.chain, 3 * beta, 1e-9);
 }
 
+// Only the root of a broadcast holds slots. Of the 2 (n - 1) steps of a ring, of alpha + beta C / n each, it takes
+// n, and the ring passes the last block on in the others.
+TEST(ChunkCount, WhoPassesOnHoldsUpNoChunk) {
+  const double beta = 1e-11 * 1e9;
+  const PhaseLoad ring = load("ring", CollectiveKind::broadcast, dimension_of(DimensionKind::switched, 8));
+  EXPECT_NEAR(ring.latency, 14 * 2e-6, 1e-12);
+  EXPECT_NEAR(ring.latency_behind, 6 * 2e-6, 1e-12);
+  EXPECT_NEAR(ring.chain, 14.0 / 8 * beta, 1e-9);
+  EXPECT_NEAR(ring.chain_behind, 6.0 / 8 * beta, 1e-9);
+  EXPECT_NEAR(ring.busy, beta, 1e-9);
+  // Four times the chunks take no more turns: a long ring is filled by many.
+  const PhaseLoad wide = load("ring", CollectiveKind::broadcast, dimension_of(DimensionKind::switched, 64));
+  EXPECT_GE(choose_chunks(std::array{ChunkLoads{wide, PhaseLoad{0, 2e-6, beta, beta}}}, 4), 32);
+  // Leaves send first, and wait until the sum is back.
+  const PhaseLoad tree =
+      load("double-binary-tree", CollectiveKind::all_reduce, dimension_of(DimensionKind::switched, 8));
+  EXPECT_EQ(tree.latency_behind, 0);
+}
+
 TEST(ChunkCount, LargeCallsOverSeveralDimensionsTakeMany) {
   const auto loads = [](double bytes) {
     return std::array{ChunkLoads{PhaseLoad{0, 6e-6, bytes * 2e-12, bytes * 2e-12},

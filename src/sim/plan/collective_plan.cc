@@ -335,7 +335,8 @@ AlgorithmPicks CollectivePlanner::fastest(const CollectiveCall& call, std::uint3
     const std::span<const ChunkLoads> ways(&loads, 1);
     const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
     const double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
-                           (options_.measured ? library_->beyond(plan, shape).total() : 0) + alike;
+                           (options_.measured ? library_->beyond(plan, call.bytes, shape).total() : 0) +
+                           alike;
     if (seconds >= least) continue;
     least = seconds;
     found = taken;
@@ -357,8 +358,8 @@ const BeyondSchedule& CollectivePlanner::beyond(const CollectiveCall& call, std:
   if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return kNothing;
   const auto [found, fresh] = beyond_.try_emplace(key_of(call, shape));
   if (fresh)
-    found->second =
-        library_->beyond(maker_->make(call, shape, call.bytes, {}, picks(call, shape)), maker_->shape(shape));
+    found->second = library_->beyond(maker_->make(call, shape, call.bytes, {}, picks(call, shape)),
+                                     call.bytes, maker_->shape(shape));
   return found->second;
 }
 

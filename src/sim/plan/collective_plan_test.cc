@@ -158,6 +158,87 @@ TEST(CollectivePlan, StepsAndLevelsOfTheLibraryCount) {
   EXPECT_EQ(beyond(CollectiveKind::all_reduce, microseconds(1), microseconds(20)), microseconds(30));
 }
 
+// Of a call among members of one dimension, one block moves within a member's memory: its size over the rate.
+TEST(CollectivePlan, TheBlockThatStaysTakesTimeOfItsOwn) {
+  Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400),
+                                dimension("rail", DimensionKind::switched, 2, 50)});
+  CollectiveOptions options;
+  options.measured = true;
+  const auto beyond = [&](const Machine& of, CollectiveKind kind) {
+    Machine without = of;
+    without.dimensions[0].own_block = Bandwidth(0);
+    return run(of, call_of(kind, kGibibyte), options).iteration -
+           run(without, call_of(kind, kGibibyte), options).iteration;
+  };
+  machine.dimensions[0].own_block = gigabytes_per_second(500);
+  Machine node = machine;
+  node.dimensions.pop_back();
+  const double block = static_cast<double>(kGibibyte) / 8 / 500e9;
+  using enum CollectiveKind;
+  for (const CollectiveKind kind : {all_reduce, all_gather, reduce_scatter, all_to_all})
+    EXPECT_NEAR(in_seconds(beyond(node, kind)), block, 1e-11) << name_of(kind);
+  for (const CollectiveKind kind : {broadcast, reduce})
+    EXPECT_EQ(beyond(node, kind), Time(0)) << name_of(kind);
+  // Over several nodes, in the switch, and where nothing is measured.
+  for (const CollectiveKind kind : {all_reduce, all_gather, all_to_all})
+    EXPECT_EQ(beyond(machine, kind), Time(0)) << name_of(kind);
+  Machine reducing = node;
+  reducing.dimensions[0].in_switch = CollectiveProtocol{"nvls", Time(0), Time(0)};
+  EXPECT_EQ(beyond(reducing, all_reduce), Time(0));
+  options.measured = false;
+  EXPECT_EQ(beyond(node, all_gather), Time(0));
+}
+
+// NCCL chooses by what it expects, whatever its protocols then take. Of 240 GB/s, among 2 members: 7.2 us + C /
+// 2 / 91.2 GB/s by LL and 11.8 us + C / 2 / 240 GB/s by Simple, alike at 1,353,290 bytes. Among 8: 10.8 us and
+// 91.2 GB/s by LL, 27.3 and 220.8 by LL128, 32.2 and 240 by Simple, alike at 2,929,981 and 15,456,000 bytes.
+TEST(CollectivePlan, RingsOfANodeTakeTheProtocolThatNcclExpectsToBeFastest) {
+  const auto launch = [](std::int64_t members, std::int64_t bytes) {
+    Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, members, 240)});
+    CollectiveOptions options;
+    options.measured = true;
+    const CollectiveCall call = call_of(CollectiveKind::all_gather, bytes);
+    const Time without = run(machine, call, options).iteration;
+    machine.dimensions[0].protocols = {CollectiveProtocol{"Simple", microseconds(30), Time(0)},
+                                       CollectiveProtocol{"LL128", microseconds(20), Time(0)},
+                                       CollectiveProtocol{"LL", microseconds(10), Time(0)},
+                                       CollectiveProtocol{"SendRecv", Time(0), Time(0)}};
+    return run(machine, call, options).iteration - without;
+  };
+  EXPECT_EQ(launch(2, 1'353'200), microseconds(10));
+  EXPECT_EQ(launch(2, 1'353'400), microseconds(30));
+  EXPECT_EQ(launch(8, 2'929'000), microseconds(10));
+  EXPECT_EQ(launch(8, 2'931'000), microseconds(20));
+  EXPECT_EQ(launch(8, 15'456'000 - 1'000), microseconds(20));
+  EXPECT_EQ(launch(8, 15'456'000 + 1'000), microseconds(30));
+}
+
+// Messages of up to 16 KiB go by LL within a node, whose channel moves 5 GB/s; longer ones, and all that go to
+// other nodes, as sends and receives do.
+TEST(CollectivePlan, MessagesOfAnAllToAllTakeAProtocolByTheirSize) {
+  const auto beyond = [](std::int64_t inside, std::int64_t nodes, std::int64_t message, bool has_own) {
+    Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, inside, 400),
+                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    CollectiveOptions options;
+    options.measured = true;
+    const CollectiveCall call = call_of(CollectiveKind::all_to_all, message * inside * nodes);
+    const Time without = run(machine, call, options).iteration;
+    for (Dimension& d : machine.dimensions) {
+      d.protocols = {CollectiveProtocol{"LL", microseconds(7), Time(0), 0.5},
+                     CollectiveProtocol{"LL128", microseconds(1), Time(0)},
+                     CollectiveProtocol{"Simple", microseconds(30), Time(0)}};
+      if (has_own) d.protocols.push_back({"SendRecv", microseconds(15), Time(0)});
+    }
+    return run(machine, call, options).iteration - without;
+  };
+  EXPECT_EQ(beyond(8, 1, 5'000, true), microseconds(7 + 1));
+  EXPECT_EQ(beyond(8, 1, 15'000, true), microseconds(7 + 3));
+  EXPECT_EQ(beyond(8, 1, 16'385, true), microseconds(15));
+  EXPECT_EQ(beyond(8, 1, 16'385, false), microseconds(30));
+  EXPECT_EQ(beyond(1, 8, 5'000, false), microseconds(30));
+  EXPECT_EQ(beyond(1, 8, 5'000, true), microseconds(15));
+}
+
 // Of an all-to-all, messages with 16 members are under way at once: 7 nodes of 8 others are 4 rounds.
 TEST(CollectivePlan, AnAllToAllTakesRoundsOfMessages) {
   const auto beyond = [](std::int64_t nodes) {

@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sim/chunk_count.h"
 #include "sim/plan/choice.h"
@@ -32,6 +34,60 @@ double tree_latency(const CollectiveProtocol& protocol, std::int64_t ranks, std:
 constexpr std::int64_t kPeersAtOnce = 16;
 double exchange_latency(const CollectiveProtocol& protocol, std::int64_t peers) {
   return static_cast<double>((peers + kPeersAtOnce - 1) / kPeersAtOnce) * in_seconds(protocol.step);
+}
+
+// What NCCL expects of its rings over NVLink where it chooses (src/graph/tuning.cc), in seconds; of what the
+// rings attain, LL moves at most 87.7 of 240 GB/s on an A100, 141 of 371 on an H100, 282 of 722 on a B200. Calls
+// that it misjudges take longer than by another protocol.
+struct ExpectedRings {
+  std::string_view protocol;
+  double launch = 0, step = 0, share = 1;
+};
+constexpr std::array kExpectedRings = {ExpectedRings{"LL", 6.6e-6, 0.6e-6, .38},
+                                       ExpectedRings{"LL128", 14e-6, 1.9e-6, .92},
+                                       ExpectedRings{"Simple", 8.4e-6, 3.4e-6, 1}};
+constexpr std::string_view kLowLatency = "LL", kSimple = "Simple";
+
+// Sends and receives are of a kernel of their own; a machine may have this protocol for them, which nothing
+// else takes. Messages of an all-to-all within a node go by LL up to some size (NCCL_P2P_LL_THRESHOLD,
+// src/enqueue.cc), each on one channel, of which LL moves so much (fitted to A100, H100, B200 and GB200 alike).
+constexpr std::string_view kSendReceive = "SendRecv";
+constexpr double kLongestLowLatency = 16384;
+constexpr double kLowLatencyChannel = 5e9;  // bytes per second
+
+using Protocols = std::span<const CollectiveProtocol>;
+
+const CollectiveProtocol* find_protocol(Protocols protocols, std::string_view name) {
+  const auto found = std::ranges::find(protocols, name, &CollectiveProtocol::name);
+  return found == protocols.end() ? nullptr : &*found;
+}
+
+// The one that an exchange takes; none: whatever is fastest.
+const CollectiveProtocol* exchange_protocol(Protocols protocols, bool low_latency) {
+  const CollectiveProtocol* taken = low_latency ? find_protocol(protocols, kLowLatency) : nullptr;
+  if (taken == nullptr) taken = find_protocol(protocols, kSendReceive);
+  return taken != nullptr ? taken : find_protocol(protocols, kSimple);
+}
+
+// Likewise of rings of all of a call's members, within a node of NVSwitches; `attained` bytes per second.
+const CollectiveProtocol* ring_protocol(Protocols protocols, CollectiveKind kind, std::int64_t ranks,
+                                        Bytes bytes, double attained) {
+  const bool all_reduces = kind == CollectiveKind::all_reduce, rooted = has_root(kind);
+  const double steps = rooted ? 1 : static_cast<double>(ranks - 1) * (all_reduces ? 2 : 1);
+  const double sent = rooted ? 1 : steps / static_cast<double>(ranks);
+  const CollectiveProtocol* taken = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for (const CollectiveProtocol& protocol : protocols) {
+    if (protocol.name == kSendReceive) continue;
+    const auto* const known = std::ranges::find(kExpectedRings, protocol.name, &ExpectedRings::protocol);
+    if (known == kExpectedRings.end()) return nullptr;
+    const double expected = known->launch + steps * known->step +
+                            sent * static_cast<double>(bytes.value) / (attained * known->share);
+    if (expected >= least) continue;
+    least = expected;
+    taken = &protocol;
+  }
+  return taken;
 }
 
 double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int64_t ranks,
@@ -75,6 +131,7 @@ bool prefers_trees(std::span<const CollectiveProtocol> protocols, std::int64_t r
                    Bytes bytes, double as_rings, double as_trees) {
   double rings = std::numeric_limits<double>::infinity(), trees = rings;
   for (const CollectiveProtocol& protocol : protocols) {
+    if (protocol.name == kSendReceive) continue;
     const auto* const known = std::ranges::find(kExpectedTrees, protocol.name, &ExpectedTrees::protocol);
     const bool is_known = known != kExpectedTrees.end();
     const double launch = in_seconds(protocol.launch), slower = is_known ? known->ring_latency : 1;
@@ -97,6 +154,24 @@ std::int64_t members_inside(const GroupShape& shape, std::uint32_t dimension) {
   for (std::size_t d = 0; d < std::min<std::size_t>(dimension, shape.sizes.size()); ++d)
     inside *= shape.sizes[d];
   return inside;
+}
+
+// Of a call whose members all stand in one line of a dimension. A ring hands on n - 1 of n blocks, an
+// all-reduce twice, and the last that comes only goes to memory; members of an all-to-all copy their own.
+// Between nodes, or in switches, thread blocks do so while they wait for others.
+double moved_within(const PlannedPhase& phase, const Dimension& dimension, Bytes bytes,
+                    const GroupShape& shape) {
+  const std::int64_t ranks = phase.schedule->ranks;
+  if (!(dimension.own_block.value > 0) || ranks != shape.ranks) return 0;
+  switch (phase.kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::all_to_all:
+      return static_cast<double>(bytes.value) / static_cast<double>(ranks) / dimension.own_block.value;
+    default:
+      return 0;
+  }
 }
 
 // Bytes that the switch sends to the member that gets most: as many as one sends down where all do the same.
@@ -168,9 +243,10 @@ Crossing CollectiveLibrary::cross(CollectivePhase& phase, const CollectiveCall& 
   return crossing;
 }
 
-// What the fastest protocol for a phase costs beyond its schedule. Flat rings cross from node to node on the
+// What each protocol that a phase may take costs beyond its schedule. Flat rings cross from node to node on the
 // dimension above, each with its share of the bytes; the steps inside nodes are messages of their own.
-BeyondSchedule CollectiveLibrary::beyond(const PlannedPhase& phase, const GroupShape& shape) const {
+std::vector<BeyondSchedule> CollectiveLibrary::ways(const PlannedPhase& phase, Bytes all,
+                                                    const GroupShape& shape) const {
   const bool flat = phase.dimension == kAllDimensions;
   const std::uint32_t crossed = flat ? 1 : phase.dimension;
   const std::int64_t inside = flat ? 1 : members_inside(shape, phase.dimension);
@@ -196,16 +272,30 @@ BeyondSchedule CollectiveLibrary::beyond(const PlannedPhase& phase, const GroupS
   double bytes = std::max(sent, from_switch);
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
   if (flat) bytes /= flat_rings(phase.kind, shape);
+  const double within = options_.measured && !flat && !by_switch && !phase.in_trees
+                            ? moved_within(phase, dimension, all, shape)
+                            : 0;
+  const bool exchanges = phase.kind == CollectiveKind::all_to_all;
+  const double message = static_cast<double>(all.value) / static_cast<double>(shape.ranks);
+  const bool low_latency = exchanges && crossed == 0 && message <= kLongestLowLatency;
+  const bool by_nvlink = crossed == 0 && ranks == shape.ranks && dimension.cables.empty();
+  const CollectiveProtocol* const only =
+      by_switch   ? nullptr
+      : exchanges ? exchange_protocol(protocols, low_latency)
+      : by_nvlink ? ring_protocol(protocols, phase.kind, ranks, all, dimension.bandwidth.value)
+                  : nullptr;
   const Crossing crossing = flat ? Crossing::rings : phase.crossing;
-  std::optional<BeyondSchedule> least;
+  std::vector<BeyondSchedule> found;
   for (const CollectiveProtocol& protocol : protocols) {
+    if (only != nullptr ? &protocol != only : !exchanges && protocol.name == kSendReceive) continue;
     const double steps = by_switch ? in_seconds(protocol.step)
                                    : library_latency(protocol, phase.kind, ranks, inside, crossing);
     const double slower = 1 / (protocol.share * phase.attained) - 1 / moved;
-    const BeyondSchedule own{in_seconds(protocol.launch), steps, bytes * slower / dimension.bandwidth.value};
-    if (!least || own.total() < least->total()) least = own;
+    double moving = bytes * slower / dimension.bandwidth.value;
+    if (low_latency && protocol.name == kLowLatency) moving = message / kLowLatencyChannel;
+    found.push_back({in_seconds(protocol.launch), steps, moving, within});
   }
-  return least.value_or(BeyondSchedule{});
+  return found;
 }
 
 // The library's steps from node to node count the network's latency, which messages of the schedule take as
@@ -225,33 +315,58 @@ double CollectiveLibrary::latency_between_nodes(const CollectivePlan& plan) cons
   const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
   const double all = estimate_chunks(ways, count, options_.active_chunks).total;
   for (std::size_t p = 0; p < plan.phases.size(); ++p) {
-    if (steps_hold_latency(plan.phases[p])) loads[p].latency = 0;
+    if (steps_hold_latency(plan.phases[p])) loads[p].latency = loads[p].latency_behind = 0;
   }
   return all - estimate_chunks(ways, count, options_.active_chunks).total;
 }
 
-// One kernel does all phases. Chunks pass the root's block while others pass the rest; sums are given back
-// while others go out.
-BeyondSchedule CollectiveLibrary::beyond(const CollectivePlan& plan, const GroupShape& shape) const {
-  BeyondSchedule all;
-  double between_nodes = 0;
-  double of_root_block = 0, of_others = 0, given_back = 0;
+// One kernel does all phases, by the protocols that together take least: one that starts late costs nothing
+// where another phase does so anyway. Chunks pass the root's block while others pass the rest; sums are given
+// back while others go out.
+BeyondSchedule CollectiveLibrary::beyond(const CollectivePlan& plan, Bytes bytes,
+                                         const GroupShape& shape) const {
+  std::vector<std::pair<const PlannedPhase*, std::vector<BeyondSchedule>>> phases;
+  std::vector<double> launches;
   for (const PlannedPhase& phase : plan.phases) {
-    const bool flat = phase.dimension == kAllDimensions;
-    if (flat && (nodes_in(shape) < 2 || phase.in_trees)) continue;
-    const BeyondSchedule own = beyond(phase, shape);
-    all.launch = std::max(all.launch, own.launch);
-    all.steps += own.steps;
-    if (steps_hold_latency(phase)) between_nodes += own.steps;
-    double& bytes = phase.members == PhaseMembers::root_block     ? of_root_block
-                    : phase.members == PhaseMembers::other_blocks ? of_others
-                    : phase.queue != 0 && !flat                   ? given_back
-                                                                  : all.bytes;
-    bytes += own.bytes;
+    if (phase.dimension == kAllDimensions && (nodes_in(shape) < 2 || phase.in_trees)) continue;
+    std::vector<BeyondSchedule> own = ways(phase, bytes, shape);
+    if (own.empty()) continue;
+    for (const BeyondSchedule& way : own) launches.push_back(way.launch);
+    phases.emplace_back(&phase, std::move(own));
   }
-  if (between_nodes > 0) all.steps -= std::clamp(latency_between_nodes(plan), 0.0, between_nodes);
-  all.bytes = std::max(all.bytes + std::max(of_root_block, of_others), given_back);
-  return all;
+  const bool holds_latency =
+      std::ranges::any_of(phases, [&](const auto& phase) { return steps_hold_latency(*phase.first); });
+  const double held = holds_latency ? latency_between_nodes(plan) : 0;
+  const auto with_launch = [&](double launch) {
+    std::optional<BeyondSchedule> all = BeyondSchedule{launch};
+    double between_nodes = 0;
+    double of_root_block = 0, of_others = 0, given_back = 0;
+    for (const auto& [phase, own] : phases) {
+      const BeyondSchedule* least = nullptr;
+      for (const BeyondSchedule& way : own) {
+        const auto behind = [](const BeyondSchedule& of) { return of.total() - of.launch; };
+        if (way.launch <= launch && (least == nullptr || behind(way) < behind(*least))) least = &way;
+      }
+      if (least == nullptr) return std::optional<BeyondSchedule>();
+      all->steps += least->steps;
+      all->within += least->within;
+      if (steps_hold_latency(*phase)) between_nodes += least->steps;
+      double& moving = phase->members == PhaseMembers::root_block                ? of_root_block
+                       : phase->members == PhaseMembers::other_blocks            ? of_others
+                       : phase->queue != 0 && phase->dimension != kAllDimensions ? given_back
+                                                                                 : all->bytes;
+      moving += least->bytes;
+    }
+    if (between_nodes > 0) all->steps -= std::clamp(held, 0.0, between_nodes);
+    all->bytes = std::max(all->bytes + std::max(of_root_block, of_others), given_back);
+    return all;
+  };
+  std::optional<BeyondSchedule> least;
+  for (const double launch : launches) {
+    const std::optional<BeyondSchedule> all = with_launch(launch);
+    if (all && (!least || all->total() < least->total())) least = all;
+  }
+  return least.value_or(BeyondSchedule{});
 }
 
 }  // namespace armilla

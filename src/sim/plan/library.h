@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "collective/decompose.h"
 #include "ir/collective.h"
@@ -35,10 +36,11 @@ class CollectiveLibrary {
   Crossing cross(CollectivePhase& phase, const CollectiveCall& call, Bytes bytes, const GroupShape& shape,
                  AlgorithmPicks taken) const;
   // What a plan of all bytes of a call takes beyond its schedule.
-  BeyondSchedule beyond(const CollectivePlan& plan, const GroupShape& shape) const;
+  BeyondSchedule beyond(const CollectivePlan& plan, Bytes bytes, const GroupShape& shape) const;
 
  private:
-  BeyondSchedule beyond(const PlannedPhase& phase, const GroupShape& shape) const;
+  // By each protocol that the phase may take; `all`: bytes of the call.
+  std::vector<BeyondSchedule> ways(const PlannedPhase& phase, Bytes all, const GroupShape& shape) const;
   bool steps_hold_latency(const PlannedPhase& phase) const;
   double latency_between_nodes(const CollectivePlan& plan) const;
 
