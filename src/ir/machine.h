@@ -100,7 +100,7 @@ std::string_view name_of(DimensionKind kind);  // "Ring", "FullyConnected", "Swi
 // A way of the collective library to move data over a dimension: what a collective takes beyond the latencies
 // and the bytes of its schedule:
 //   launch + latency of the library's own rings or trees + bytes sent x (1 / share - 1) / bandwidth
-// The library chooses the fastest (NCCL: LL, LL128, Simple).
+// Of LL, LL128, Simple and SendRecv the one that NCCL takes, of others the fastest (sim/plan/library.cc).
 struct CollectiveProtocol {
   std::string name;
   Time launch;

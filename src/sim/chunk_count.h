@@ -18,9 +18,9 @@
 // with a no more than N, W, L and B the sums over the phases on d, and `elsewhere` the phases before the
 // first and after the last one on d; over all those of other dimensions where N is no more than a, for then
 // all chunks are elsewhere at once. Where members begin with what they receive, as all but the root of a
-// broadcast, the first factor of N / a is what the others take; the rest is added once. The smooth maximum is that of the norm of order 8: where both are alike,
-// chunks in flight leave gaps. The quarter, by which a chunk is delayed by those that travel with it, and the
-// order are fitted.
+// broadcast, N / a multiplies what the others take, and the rest is added once. The smooth maximum is
+// that of the norm of order 8: where both are alike, chunks in flight leave gaps. The quarter, by which a
+// chunk is delayed by those that travel with it, and the order are fitted.
 //
 // The count is the smallest power of two from 4 to 256 that comes within 1 % of the least T. Of 864 calls
 // (eleven shipped machines, their own algorithms, all-reduce, all-gather, reduce-scatter and all-to-all of 64

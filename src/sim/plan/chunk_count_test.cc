@@ -59,8 +59,8 @@ TEST(ChunkCount, LoadsOfOtherSchedulesFollowTheLongestChain) {
   EXPECT_NEAR(tree.chain, 3 * beta, 1e-9);
 }
 
-// Only the root of a broadcast holds slots. Of the 2 (n - 1) steps of a ring, of alpha + beta C / n each, it takes
-// n, and the ring passes the last block on in the others.
+// Only the root of a broadcast holds slots. Of the 2 (n - 1) steps of a ring, of alpha + beta C / n each, it
+// takes n, and the ring passes the last block on in the others.
 TEST(ChunkCount, WhoPassesOnHoldsUpNoChunk) {
   const double beta = 1e-11 * 1e9;
   const PhaseLoad ring = load("ring", CollectiveKind::broadcast, dimension_of(DimensionKind::switched, 8));

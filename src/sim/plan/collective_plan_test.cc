@@ -189,9 +189,10 @@ TEST(CollectivePlan, TheBlockThatStaysTakesTimeOfItsOwn) {
   EXPECT_EQ(beyond(node, all_gather), Time(0));
 }
 
-// NCCL chooses by what it expects, whatever its protocols then take. Of 240 GB/s, among 2 members: 7.2 us + C /
-// 2 / 91.2 GB/s by LL and 11.8 us + C / 2 / 240 GB/s by Simple, alike at 1,353,290 bytes. Among 8: 10.8 us and
-// 91.2 GB/s by LL, 27.3 and 220.8 by LL128, 32.2 and 240 by Simple, alike at 2,929,981 and 15,456,000 bytes.
+// NCCL chooses by what it expects, whatever its protocols then take. Of 240 GB/s, among 2 members: 7.2 us +
+// C / 2 / 91.2 GB/s by LL and 11.8 us + C / 2 / 240 GB/s by Simple, alike at 1,353,290 bytes. Among 8: 10.8
+// us and 91.2 GB/s by LL, 27.3 and 220.8 by LL128, 32.2 and 240 by Simple, alike at 2,929,981 and
+// 15,456,000 bytes.
 TEST(CollectivePlan, RingsOfANodeTakeTheProtocolThatNcclExpectsToBeFastest) {
   const auto launch = [](std::int64_t members, std::int64_t bytes) {
     Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, members, 240)});
@@ -213,8 +214,8 @@ TEST(CollectivePlan, RingsOfANodeTakeTheProtocolThatNcclExpectsToBeFastest) {
   EXPECT_EQ(launch(8, 15'456'000 + 1'000), microseconds(30));
 }
 
-// Messages of up to 16 KiB go by LL within a node, whose channel moves 5 GB/s; longer ones, and all that go to
-// other nodes, as sends and receives do.
+// Messages of up to 16 KiB go by LL within a node, whose channel moves 5 GB/s; longer ones, and all that go
+// to other nodes, as sends and receives do.
 TEST(CollectivePlan, MessagesOfAnAllToAllTakeAProtocolByTheirSize) {
   const auto beyond = [](std::int64_t inside, std::int64_t nodes, std::int64_t message, bool has_own) {
     Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, inside, 400),

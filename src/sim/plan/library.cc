@@ -37,8 +37,8 @@ double exchange_latency(const CollectiveProtocol& protocol, std::int64_t peers) 
 }
 
 // What NCCL expects of its rings over NVLink where it chooses (src/graph/tuning.cc), in seconds; of what the
-// rings attain, LL moves at most 87.7 of 240 GB/s on an A100, 141 of 371 on an H100, 282 of 722 on a B200. Calls
-// that it misjudges take longer than by another protocol.
+// rings attain, LL moves at most 87.7 of 240 GB/s on an A100, 141 of 371 on an H100, 282 of 722 on a B200.
+// Calls that it misjudges take longer than by another protocol.
 struct ExpectedRings {
   std::string_view protocol;
   double launch = 0, step = 0, share = 1;
@@ -48,9 +48,10 @@ constexpr std::array kExpectedRings = {ExpectedRings{"LL", 6.6e-6, 0.6e-6, .38},
                                        ExpectedRings{"Simple", 8.4e-6, 3.4e-6, 1}};
 constexpr std::string_view kLowLatency = "LL", kSimple = "Simple";
 
-// Sends and receives are of a kernel of their own; a machine may have this protocol for them, which nothing
-// else takes. Messages of an all-to-all within a node go by LL up to some size (NCCL_P2P_LL_THRESHOLD,
-// src/enqueue.cc), each on one channel, of which LL moves so much (fitted to A100, H100, B200 and GB200 alike).
+// Sends and receives are of a kernel of their own; a machine may have this protocol for them, which
+// nothing else takes. Messages of an all-to-all within a node go by LL up to some size
+// (NCCL_P2P_LL_THRESHOLD, src/enqueue.cc), each on one channel, of which LL moves so much (fitted to A100,
+// H100, B200 and GB200 alike).
 constexpr std::string_view kSendReceive = "SendRecv";
 constexpr double kLongestLowLatency = 16384;
 constexpr double kLowLatencyChannel = 5e9;  // bytes per second
@@ -243,8 +244,8 @@ Crossing CollectiveLibrary::cross(CollectivePhase& phase, const CollectiveCall& 
   return crossing;
 }
 
-// What each protocol that a phase may take costs beyond its schedule. Flat rings cross from node to node on the
-// dimension above, each with its share of the bytes; the steps inside nodes are messages of their own.
+// What each protocol that a phase may take costs beyond its schedule. Flat rings cross from node to node on
+// the dimension above, each with its share of the bytes; the steps inside nodes are messages of their own.
 std::vector<BeyondSchedule> CollectiveLibrary::ways(const PlannedPhase& phase, Bytes all,
                                                     const GroupShape& shape) const {
   const bool flat = phase.dimension == kAllDimensions;

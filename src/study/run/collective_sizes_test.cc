@@ -38,8 +38,8 @@ const std::vector<Sweep> kSweeps = {{"dgx-a100", 8}, {"dgx-a100", 16},    {"dgx-
 using enum CollectiveKind;
 constexpr CollectiveKind kMoving[] = {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce};
 
-// Twice the bytes never take less time, and about twice as long at most but for NCCL's changes of protocols: a
-// reduction of 1 MiB among 8 A100 goes by Simple, of 512 KiB by LL, for 3.2 times as long.
+// Twice the bytes never take less time, and about twice as long at most but for NCCL's changes of protocols:
+// a reduction of 1 MiB among 8 A100 goes by Simple, of 512 KiB by LL, for 3.2 times as long.
 TEST(CollectiveSizes, MoreBytesTakeMoreTime) {
   for (const Sweep& sweep : kSweeps) {
     for (const CollectiveKind kind : kMoving) {
