@@ -31,6 +31,7 @@ std::vector<bool> reached_from_first(const Interconnect& graph) {
   while (!waiting.empty()) {
     const std::uint32_t here = waiting.back();
     waiting.pop_back();
+    // The first one sends, whether devices forward or not.
     if (here != 0 && graph.nodes[here].kind == NetworkNodeKind::device && !graph.devices_forward) continue;
     for (const std::uint32_t next : near[here]) {
       if (!reached[next]) waiting.push_back(next);
@@ -122,6 +123,7 @@ Interconnect with_damage(Interconnect graph, std::span<const DamagedLink> damage
 void validate_interconnect(const Interconnect& graph, const std::string& where) {
   const std::int64_t devices = graph.devices();
   if (devices < 1) throw Error(where, "its links join no device");
+  // Devices are numbered as nodes are, and so stand first.
   for (std::size_t node = 0; node < static_cast<std::size_t>(devices); ++node) {
     if (graph.nodes[node].kind != NetworkNodeKind::device)
       throw Error(where, fmt::format("node '{}' stands before devices", graph.nodes[node].name));

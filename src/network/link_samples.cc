@@ -15,6 +15,7 @@ LinkSampler::Interval& LinkSampler::at(std::uint32_t link, std::int64_t ns) {
   return series[place];
 }
 
+// In place: an interval is read before another one is put there.
 void LinkSampler::coarsen() {
   ++shift_;
   for (std::vector<Interval>& series : series_) {
@@ -102,6 +103,7 @@ TrafficSamples LinkSampler::samples(std::int64_t end_ns) {
     mean.push_back(bytes / bits);
     samples.links.push_back(std::move(one));
   }
+  // The busiest first: whoever shows some shows these.
   std::vector<std::size_t> order(mean.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return mean[a] > mean[b]; });

@@ -8,6 +8,7 @@ AstraQueues::AstraQueues(const SystemLayer& system, std::size_t ranks, std::size
                          const Blocks<AstraStream>& streams)
     : system_(system),
       streams_(streams),
+      // A dimension's active chunks are divided among its queues, rounded up.
       running_limit_((system.active_chunks + system.queues_per_dimension - 1) / system.queues_per_dimension),
       ranks_(ranks) {
   const auto queues = static_cast<std::int32_t>(system.queues_per_dimension);
@@ -21,6 +22,7 @@ std::optional<std::uint32_t> AstraQueues::next(std::int32_t rank, std::uint32_t 
   Queue& queue = at(rank, q);
   if (queue.running >= running_limit_ || queue.running >= static_cast<std::int64_t>(queue.streams.size()))
     return std::nullopt;
+  // Those that run are the first of their queue: the next to start stands behind them.
   return queue.streams[static_cast<std::size_t>(queue.running++)];
 }
 
@@ -32,6 +34,7 @@ void AstraQueues::take_out(std::int32_t rank, std::uint32_t queue, std::uint32_t
 std::int32_t AstraQueues::priority_of(std::int32_t r, const CollectiveCall& call) {
   std::int32_t& next = ranks_[static_cast<std::size_t>(r)].priority;
   const bool ignored = system_.tutorial_release && call.preference != ChunkPreference::highest;
+  // Higher goes first: who comes later goes before, or behind, all that came earlier.
   switch (ignored ? ChunkPreference::policy : call.preference) {
     case ChunkPreference::lifo:
       return next++;
@@ -62,6 +65,7 @@ std::pair<std::uint32_t, bool> AstraQueues::allocate(std::int32_t rank, const As
   bool reversed = false;
   switch (phase.share) {
     case QueueShare::any:
+      // The first half of a level's queues sends one way around, the second the other.
       reversed = queues > 1 && allocator.any >= queues / 2;
       number = allocator.any;
       allocator.any = (allocator.any + 1) % queues;

@@ -32,6 +32,7 @@ std::size_t Messenger::Hash::operator()(const Channel& channel) const {
   return hash;
 }
 
+// Messages that are alike are matched in the order in which they were posted, and have come.
 bool Messenger::post(Matches& matches, const Channel& channel, Notice notice) {
   const auto [entry, fresh] = matches.try_emplace(channel);
   Waiting& waiting = entry->second;
@@ -73,6 +74,7 @@ void Messenger::receive(const Channel& channel, Notice done) {
     accept(channel, done);
     return;
   }
+  // The receiver asks; the data leaves when the request has come and the sender has posted, too.
   send_unmatched(channel.destination, channel.source, kHandshakeBytes,
                  {target_, flights_.add({Kind::handshake, channel, done})});
 }
@@ -84,6 +86,7 @@ void Messenger::transmit(const Channel& channel, Notice done) {
 }
 
 void Messenger::accept(const Channel& channel, Notice done) {
+  // As in `send`: through an event, though it is there already.
   if (post(messages_, matched(channel), done))
     context_.queue.schedule(context_.queue.now(), target_, flights_.add({Kind::late_receive, channel, done}));
 }

@@ -62,6 +62,7 @@ Recorder::State& Recorder::account(std::int32_t rank, Time now) {
   if (state.computing > 0) ranks.compute += passed;
   if (state.communicating > 0) ranks.communication += passed;
   if (state.communicating > 0 && state.computing == 0) ranks.exposed_communication += passed;
+  // Of what the host holds up only that which nothing else covers.
   if (state.held > 0 && state.communicating == 0 && state.computing == 0) ranks.host_waits += passed;
   ranks.finish = now;
   state.since = now;
@@ -191,6 +192,7 @@ Recorder::Sums Recorder::sums(Time now) {
   return sums;
 }
 
+// What was recorded between the two moments happens so many more times.
 void Recorder::repeat(const Sums& from, const Sums& until, const Repetition& repetition) {
   repeated_ = repetition;
   const std::int64_t times = repetition.times;

@@ -15,6 +15,7 @@
 namespace armilla {
 namespace {
 
+// The mean of all members, who may send differently: summed over them it is right.
 MemberTraffic traffic_per_member(const CustomCollective& custom, Bytes call) {
   MemberTraffic sent;
   const auto members = static_cast<double>(std::max<std::size_t>(custom.members.size(), 1));
@@ -60,6 +61,7 @@ Effort sum_up(const Graph& graph, std::span<const Issued> issued, const Ranks& r
 
 Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankClasses& classes,
                  CollectivePlanner& planner, double most_messages) {
+  // Groups of one shape send alike: of ten thousand of them one is planned.
   std::map<std::pair<std::uint32_t, std::uint32_t>, MemberTraffic> known;  // by call and shape
   return sum_up(graph, issued, classes.real, most_messages, [&](std::int64_t rank, std::uint32_t id) {
     const CollectiveCall& call = graph.collectives[id];

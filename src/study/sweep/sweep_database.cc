@@ -10,6 +10,7 @@
 namespace armilla {
 namespace {
 
+// The headline figures as columns, each written as `after` says.
 std::string columns(const std::string& after) {
   std::string text;
   for (const HeadlineFigure& figure : headline_figures())
@@ -55,6 +56,7 @@ std::string in_sql_quotes(const std::string& text, char quote) {
 SweepDatabase::SweepDatabase(const std::string& path)
     : database_(path, form_of_sweeps()),
       find_(database_, "SELECT state, message, elapsed_s" + columns(", {name}") + " FROM run WHERE hash = ?"),
+      // A run that is done again keeps its row: its values name the row by number.
       add_(database_, "INSERT INTO run (hash, armilla, finished, elapsed_s, state, message, settings" +
                           columns(", {name}") + ") VALUES (?, ?, ?, ?, ?, ?, ?" + columns(", ?") +
                           ") ON CONFLICT (hash) DO UPDATE SET finished = excluded.finished, elapsed_s = "
@@ -83,6 +85,7 @@ bool SweepDatabase::find(SweepRun& run) {
 void SweepDatabase::add(const SweepRun& run, const std::string& settings, const std::string& version) {
   add_.set(0, run.hash).set(1, version).set(2, now()).set(3, run.elapsed_seconds);
   add_.set(4, name_of(run.state)).set(5, run.message).set(6, settings);
+  // SQLite keeps no NaN: it becomes NULL, which says what a failed run has.
   const double none = std::numeric_limits<double>::quiet_NaN();
   for (std::size_t i = 0; i < headline_figures().size(); ++i)
     add_.set(7 + static_cast<int>(i), run.figures.empty() ? none : run.figures[i]);
@@ -102,6 +105,8 @@ std::int64_t SweepDatabase::not_of(const std::string& version) {
   return others.next() ? others.number(0) : 0;
 }
 
+// A row for each run, with a column for each key that any run of the file sets. Made anew, since keys come,
+// and as a whole: who reads meanwhile finds the old view or the new one.
 void SweepDatabase::make_view() {
   std::string view = "BEGIN; DROP VIEW IF EXISTS sweep; CREATE VIEW sweep AS SELECT id";
   {

@@ -13,6 +13,7 @@
 namespace armilla {
 namespace {
 
+// The busiest links come first: those that are left out carried less.
 constexpr std::size_t kMostRows = 40, kMostCounted = 200;
 
 double start_of(const TrafficSamples& samples, std::size_t interval) {
@@ -35,6 +36,7 @@ std::string heat_map(const TrafficSamples& samples, double top, const std::strin
                        svg_text(fmt::format("{:.16} - {:.16}", link.from, link.to)));
     for (std::size_t column = 0; column < columns; ++column) {
       const double share = std::clamp(value(link, column) / most, 0.0, 1.0);
+      // Most cells of a large network are empty.
       if (share == 0) continue;
       svg += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>\n",
                          cell * static_cast<double>(column), y, cell, kRow - 1, svg_blue(share));
@@ -110,10 +112,12 @@ std::string write_link_samples_perfetto(const TrafficSamples& samples) {
     process.rank = static_cast<std::int32_t>(l);
     const auto add = [&](const std::string& name, const std::vector<double>& values, double scale,
                          bool in_bytes) {
+      // Else every link would have rows of nothing but zeros.
       if (std::ranges::all_of(values, [](double value) { return value == 0; })) return;
       TraceCounter counter{name, {}, in_bytes};
       for (std::size_t i = 0; i < values.size(); ++i)
         counter.samples.push_back({from_seconds(start_of(samples, i)), std::llround(scale * values[i])});
+      // A counter keeps its last value to the end of the picture.
       counter.samples.push_back({from_seconds(start_of(samples, values.size())), 0});
       process.counters.push_back(std::move(counter));
     };
