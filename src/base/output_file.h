@@ -12,8 +12,9 @@ namespace armilla {
 // Throws Error (a full disk, a missing folder, no permission) and leaves nothing behind.
 void write_file(const std::string& path, std::string_view contents);
 
-// Throws Error, as far as it can be known beforehand, for what write_files could not write, and for two that are
-// one: a folder that is missing or must not be written, a folder in place of the file. For before long work.
+// Throws Error, as far as it can be known beforehand, for what write_files could not write, and for two
+// that are one: a folder that is missing or must not be written, a folder in place of the file. For
+// before long work.
 void check_targets(const std::vector<std::string>& paths);
 // Likewise for a folder, which is made if it is missing.
 void check_target_folder(const std::string& path);

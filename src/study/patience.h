@@ -30,8 +30,8 @@ struct ForeseenRuns {
   std::string fewer{};  // how to ask for less
 };
 
-// Throws Error where they take longer for sure, and tells of it where they may; of patience that was asked for
-// in vain, too.
+// Throws Error where they take longer for sure, and tells of it where they may; of patience that was asked
+// for in vain, too.
 void check_patience(const ForeseenRuns& runs, const Patience& patience);
 
 // Some of many runs, spread over them.

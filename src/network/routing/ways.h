@@ -89,8 +89,8 @@ class Ways {
 
   // Whether any way that was asked for is one of several, taken by a hash or at random.
   bool any_by_chance() const { return any_by_chance_; }
-  // Where hashes of routing ecmp have put many more of the pairs that were asked for on a link than fall to it
-  // if all links that each hash chose from were taken alike: that link, in a sentence; or empty.
+  // Where hashes of routing ecmp have put many more of the pairs that were asked for on a link than fall to
+  // it if all links that each hash chose from were taken alike: that link, in a sentence; or empty.
   std::string collision_note() const;
   // Makes room where a lot is kept, for who asks for one destination after the other.
   void forget_some();
@@ -133,7 +133,8 @@ class Ways {
   std::unordered_map<std::uint64_t, std::vector<Way>> known_;        // by the two ends
   std::size_t ways_known_ = 0;
   bool any_by_chance_ = false;
-  // Pairs of ends whose hash chose the link, and as many as would choose it on the average. Empty until one did.
+  // Pairs of ends whose hash chose the link, and as many as would choose it on the average. Empty
+  // until one did.
   struct Hashed {
     std::int64_t pairs = 0;
     double even = 0;
