@@ -32,11 +32,11 @@
 // to 8 GiB) it is 1.3 % above the best on average, and more than 8 % in 105: up to twice for broadcasts up to
 // 16 MiB on mi300x (when they were `direct`), 26 % for its all-reduces of 8 and 16 MiB among 3 to 6 nodes, 14
 // % for all-reduces of dgx-h100 among 4 nodes, whose rail is nearly as busy as its NVLink, so that the
-// quarter is too little: 8 chunks, and so 5 nodes, with 16, are faster. Of 256 broadcasts and reductions among
-// 16 to 128 members of dgx-a100, dgx-h100, mi300x and dgx-1 (64 KiB to 1 GiB) it is 2.9 % above the best on
-// average, more than 8 % in 23, and at worst 2.1 times (broadcasts of 64 MiB among 128 of dgx-h100, where the
-// algorithm changes with the chunks). An estimate: only the choice rests on it, never a time that is
-// reported. Not modelled: other collectives on the same links.
+// quarter is too little: 8 chunks, and so 5 nodes, with 16, are faster. Of 256 broadcasts and reductions
+// among 16 to 128 members of dgx-a100, dgx-h100, mi300x and dgx-1 (64 KiB to 1 GiB) it is 2.9 % above the
+// best on average, more than 8 % in 23, and at worst 2.1 times (broadcasts of 64 MiB among 128 of dgx-h100,
+// where the algorithm changes with the chunks). An estimate: only the choice rests on it, never a time that
+// is reported. Not modelled: other collectives on the same links.
 #pragma once
 
 #include <cstdint>

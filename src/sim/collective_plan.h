@@ -73,8 +73,8 @@ struct GroupShape {
   // empty where there is no such dimension.
   std::vector<std::vector<std::int32_t>> places{};
   // Of no grid, for each row of members in one group of the first dimension (node), how many they are and
-  // where they stand in it, where NICs are theirs; counted from the first place that a member takes in any node
-  // where no cables tell places apart.
+  // where they stand in it, where NICs are theirs; counted from the first place that a member takes in any
+  // node where no cables tell places apart.
   std::vector<std::int32_t> in_nodes{};
   auto operator<=>(const GroupShape&) const = default;
 };

@@ -154,8 +154,8 @@ std::int64_t simulated_of_two_groups(std::int32_t last) {
 }
 
 // Both groups are served by one ring that enters at their first members, wherever these stand; where the
-// second group's place in the other node is its second, it is not, and 5 and 6, which do nothing, stand beside
-// members that differ.
+// second group's place in the other node is its second, it is not, and 5 and 6, which do nothing, stand
+// beside members that differ.
 TEST(RankColours, GroupsThatLieAlikeInTheirNodesAreAlikeWhereverTheyBegin) {
   EXPECT_EQ(simulated_of_two_groups(6), 4);
   EXPECT_EQ(simulated_of_two_groups(7), 8);
