@@ -65,26 +65,35 @@ void check_order(const Graph& graph, const Program& program) {
   }
 }
 
-void check_loop(const Program& program) {
-  const Loop& loop = program.loop;
-  if (loop.more == 0) return;
+void check_loops(const Program& program) {
+  if (program.loops.empty()) return;
   const auto refuse = [&](const char* what) { throw Error(program.role, fmt::format("its loop {}", what)); };
-  if (loop.period == 0 || loop.end > program.size() || loop.first + 2 * loop.period > loop.end ||
-      (loop.end - loop.first) % loop.period != 0 || !program.file_id.empty())
-    refuse("has not two whole periods");
-  if (std::int64_t{loop.more} * loop.period > UINT32_MAX / 2 - program.size()) refuse("has too many nodes");
-  for (std::uint32_t node = loop.first + loop.period; node < loop.end; ++node) {
-    if (!repeats(program, node, loop.period)) refuse("does not repeat");
+  std::uint32_t before = 0;
+  std::int64_t nodes = program.size();
+  for (const Loop& loop : program.loops) {
+    if (loop.period == 0 || loop.more == 0 || loop.end > program.size() ||
+        std::int64_t{loop.first} + 2 * std::int64_t{loop.period} > loop.end ||
+        (loop.end - loop.first) % loop.period != 0 || !program.file_id.empty())
+      refuse("has not two whole periods");
+    if (loop.first < before) refuse("begins before the one before it ends");
+    before = loop.end;
+    nodes += std::int64_t{loop.more} * loop.period;
+    if (nodes > UINT32_MAX / 2) refuse("has too many nodes");
+    for (std::uint32_t node = loop.first + loop.period; node < loop.end; ++node) {
+      if (!repeats(program, node, loop.period)) refuse("does not repeat");
+    }
+    for (std::uint32_t node = loop.end - loop.period; node < loop.end; ++node) {
+      if (std::ranges::any_of(program.dependences(node),
+                              [&](auto dependence) { return dependence < loop.first; }))
+        refuse("reaches further back than it is written");
+    }
   }
-  for (std::uint32_t node = loop.first; node < program.size(); ++node) {
+  for (std::uint32_t node = program.loops.front().first; node < program.size(); ++node) {
     const std::span<const std::uint32_t> dependences = program.dependences(node);
     // What waits for nothing is ready from the start, wherever it stands.
     if (dependences.empty()) refuse("has a node that waits for nothing, or one behind it");
-    const bool is_last = node < loop.end && node >= loop.end - loop.period;
-    for (const std::uint32_t dependence : dependences) {
-      if (dependence >= node) refuse("has a node that waits for a later one, or one behind it");
-      if (is_last && dependence < loop.first) refuse("reaches further back than it is written");
-    }
+    if (std::ranges::any_of(dependences, [&](auto dependence) { return dependence >= node; }))
+      refuse("has a node that waits for a later one, or one behind it");
   }
 }
 
@@ -119,7 +128,7 @@ void check_program(const Graph& graph, const Program& program) {
       throw Error(where(), "takes absurdly long");
   }
   check_order(graph, program);
-  check_loop(program);
+  check_loops(program);
 }
 
 // Groups are used in both directions, so the two must agree.
@@ -400,19 +409,31 @@ bool repeats(const Program& program, std::uint32_t node, std::uint32_t period) {
 }
 
 Program written_out(const Program& program) {
-  const Loop& loop = program.loop;
-  if (loop.more == 0) return program;
+  if (program.loops.empty()) return program;
   Program all;
   all.role = program.role;
   all.issue_time = program.issue_time;
   all.issue_start = program.issue_start;
   const std::uint32_t nodes = program.length();
   std::vector<std::uint32_t> dependences;
+  const auto loop_of = [&](std::uint32_t written) {
+    return std::ranges::find_if(program.loops, [&](const Loop& loop) { return written < loop.end; });
+  };
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    const std::uint32_t written = loop.written(node);
+    const std::uint32_t written = program.written(node);
+    const auto own = loop_of(written);
+    const bool in_loop = own != program.loops.end() && written >= own->first;
     dependences.clear();
-    for (const std::uint32_t dependence : program.dependences(written))
-      dependences.push_back(dependence < loop.first ? dependence : dependence + (node - written));
+    for (const std::uint32_t dependence : program.dependences(written)) {
+      if (in_loop && dependence >= own->first) {
+        dependences.push_back(dependence + (node - written));
+        continue;
+      }
+      // Behind a loop it is as far before the loop's end.
+      std::uint32_t whole = dependence;
+      for (const Loop& loop : program.loops) whole += dependence >= loop.first ? loop.unwritten() : 0;
+      dependences.push_back(whole);
+    }
     all.add(program.kind[written], program.phase[written], program.name[written], program.layer[written],
             program.payload[written], dependences);
     all.lane.back() = program.lane[written];
@@ -446,8 +467,8 @@ void validate_graph(const Graph& graph) {
   }
   for (const Program& program : graph.programs) {
     check_program(graph, program);
-    if (program.loop.more != graph.programs.front().loop.more)
-      throw Error(program.role, "its loop repeats another number of times than the first program's");
+    if (!std::ranges::equal(program.loops, graph.programs.front().loops, {}, &Loop::more, &Loop::more))
+      throw Error(program.role, "its loops repeat other numbers of times than the first program's");
   }
   for (const GroupFamily& family : graph.families) check_family(graph, family);
   const std::vector<IssuedCalls> issued = issued_calls(graph);

@@ -59,15 +59,12 @@ std::string_view name_of(Phase phase);
 // the numbers that they would have.
 struct Loop {
   std::uint32_t first = 0, end = 0;
-  std::uint32_t period = 0;  // nodes; 0: nothing repeats
+  std::uint32_t period = 0;  // nodes
   std::uint32_t more = 0;
 
-  // Which written node a node of the whole program is.
-  std::uint32_t written(std::uint32_t node) const {
-    if (node < end || more == 0) return node;
-    const std::uint32_t beyond = node - end;
-    return beyond < more * period ? end - period + beyond % period : node - more * period;
-  }
+  // Nodes that are not written.
+  std::uint32_t unwritten() const { return more * period; }
+  bool operator==(const Loop&) const = default;
 };
 
 struct Program {
@@ -85,14 +82,31 @@ struct Program {
   std::vector<std::uint64_t> file_id;  // what messages call a node; empty: the dense id
   std::vector<std::uint32_t> first_dependence = {0};
   std::vector<std::uint32_t> dependence;
-  Loop loop;
+  std::vector<Loop> loops;  // one behind the other
 
   // Nodes that are written, and all of them.
   std::uint32_t size() const { return static_cast<std::uint32_t>(kind.size()); }
-  std::uint32_t length() const { return size() + loop.more * loop.period; }
+  std::uint32_t length() const {
+    std::uint32_t nodes = size();
+    for (const Loop& loop : loops) nodes += loop.unwritten();
+    return nodes;
+  }
   // How often a written node occurs.
   std::int64_t times(std::uint32_t node) const {
-    return node < loop.end && node + loop.period >= loop.end ? 1 + std::int64_t{loop.more} : 1;
+    for (const Loop& loop : loops) {
+      if (node < loop.end) return node + loop.period >= loop.end ? 1 + std::int64_t{loop.more} : 1;
+    }
+    return 1;
+  }
+  // Which written node a node of the whole program is.
+  std::uint32_t written(std::uint32_t node) const {
+    for (const Loop& loop : loops) {
+      if (node < loop.end) return node;
+      const std::uint32_t beyond = node - loop.end;
+      if (beyond < loop.unwritten()) return loop.end - loop.period + beyond % loop.period;
+      node -= loop.unwritten();
+    }
+    return node;
   }
   std::span<const std::uint32_t> dependences(std::uint32_t node) const {
     return std::span(dependence)
@@ -190,7 +204,7 @@ GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t ma
 
 // Throws Error for a dangling index, a circle of dependences (and prints it), a rank without program, a group
 // with a repeated or unknown rank, members of a group that do not issue the same collectives in the same
-// order, a peer that is none, or a loop that does not repeat or that not all programs share. O(nodes + ranks
+// order, a peer that is none, or loops that do not repeat or that not all programs share. O(nodes + ranks
 // x (families + peers of a program)).
 void validate_graph(const Graph& graph);
 std::string dump_graph(const Graph& graph);

@@ -22,24 +22,31 @@ struct TimeWindow {
   Time from, until = kEndOfTime;
 };
 
-// What a run did again and again (sim/fold/time_fold.h): all that is recorded between `from` and `until`
-// happened `times` times more right after it, and all that is recorded later happened that much later. Sums
-// (of ranks, links, messages, events, the iteration) are of the whole run.
+// What ranks did again and again (sim/fold/time_fold.h): all that is recorded of them between `from` and
+// `until` happened `times` times more right after it, or for so long nothing did (`pause`), and all that is
+// recorded later happened that much later. Sums (of ranks, links, messages, events, the iteration) are of the
+// whole run.
 struct Repetition {
   Time from, until;
-  std::int64_t times = 0;  // 0: everything is recorded as it happened
+  std::int64_t times = 0;
+  Time pause{};
 
-  Time skipped() const { return (until - from) * times; }
-  // How much of the run lies between two recorded moments.
-  Time between(Time start, Time end) const {
-    return end - start + (std::clamp(end, from, until) - std::clamp(start, from, until)) * times;
-  }
+  Time skipped() const { return (until - from) * times + pause; }
 };
+// For how long what went on between two recorded moments did so.
+inline Time between(const std::vector<Repetition>& repeated, Time start, Time end) {
+  Time time = end - start;
+  for (const Repetition& again : repeated) {
+    time +=
+        (std::clamp(end, again.from, again.until) - std::clamp(start, again.from, again.until)) * again.times;
+  }
+  return time;
+}
 
 struct Interval {
   Time start, end;
   std::uint32_t node = 0;   // in the program of its class; of a loop, the one that is written
-  std::uint32_t times = 1;  // that it happened so (Result::repeated)
+  std::uint32_t times = 1;  // that it happened so (RankClass::repeated)
 };
 
 // One chunk of a collective working in one dimension, as seen by one rank.
@@ -67,9 +74,10 @@ struct RankClass {
   std::vector<Interval> collectives;  // from issue to completion
   std::vector<Interval> others;       // sends, receives, remote memory, host operations, pauses
   std::vector<ChunkInterval> chunks;
+  std::vector<Repetition> repeated;  // in order; none: everything is recorded as it happened
 };
 
-// A collective as its representative saw it.
+// A collective as its representative saw it, the first class of its program.
 struct CollectiveRecord {
   std::uint32_t program = 0, node = 0;
   std::uint32_t call = 0;  // into Graph::collectives
@@ -84,7 +92,7 @@ struct CollectiveRecord {
   std::int64_t chunks = 0;  // that it was cut into; 0: it has none (custom collectives)
   CollectiveLimit limit = CollectiveLimit::bandwidth;
   std::int64_t better_chunks = 0;  // another number that would be much faster; 0: none is known
-  std::int64_t times = 1;          // that it happened so (Result::repeated)
+  std::int64_t times = 1;          // that it happened so (RankClass::repeated)
 };
 
 struct LinkUse {
@@ -111,7 +119,6 @@ struct Result {
   std::vector<Bytes> sent_per_dimension;  // by rank 0; kept by the ASTRA-sim semantics
   std::int64_t messages = 0;              // simulated
   std::int64_t events = 0;
-  Repetition repeated;
   std::vector<std::string>
       warnings;                    // what the user should not overlook: an unused network, an unfinished rank
   std::vector<std::string> notes;  // what the network chose for itself

@@ -69,6 +69,7 @@ struct PipelineScheduleInfo {
   std::int32_t chains = 1;            // copies of the model, which sum their gradients
   bool overlaps_passes = false;       // a forward pass beside a backward pass
   bool in_groups = false;             // of plan.pipeline micro-batches
+  bool goes_back_last = false;        // all forward passes come before all backward ones
   std::int64_t filled_by = 0;         // micro-batches per rank, at least
   std::int64_t usual_chunks = 1;      // per rank, where a plan names no other number
   std::string_view over_chunks = {};  // the schedule that it is called over several chunks per rank

@@ -32,12 +32,13 @@ struct WatchedEnd {
 struct SimulationOptions {
   bool fold = true;            // play one of the ranks that fare alike
   bool fold_time = true;       // leave out what a program with a loop does again (sim/fold/time_fold.h)
+  bool fold_drift = true;      // the same of stages that drift apart (sim/fold/drift_fold.h)
   bool every_message = false;  // play all, also those of collectives that could be evaluated
   // A run that would take more is refused beforehand; at some millions a second this default is minutes.
   double max_messages = 2e9;
   bool intervals = true;    // keep when every node ran; without, only busy times and collectives
   bool collectives = true;  // tell what each collective took and what held it up
-  // Each of them, also of what is done again and again (Result::repeated); without, computations of no layer
+  // Each of them, also of what is done again and again (RankClass::repeated); without, computations of no layer
   // that follow each other at once are one, too.
   bool every_interval = true;
   RemoteMemory remote_memory{};              // where the native machine has any

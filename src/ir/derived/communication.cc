@@ -30,12 +30,12 @@ Use& use_of(Uses& uses, std::uint32_t program) {
 
 // Time in which at least one of them is under way: all that is recorded, and what is in the part that repeats
 // as often as it does.
-Time time_of(std::vector<std::pair<Time, Time>>& spans, const Repetition& repeated) {
+Time time_of(std::vector<std::pair<Time, Time>>& spans, const std::vector<Repetition>& repeated) {
   std::sort(spans.begin(), spans.end());
   Time sum, until;
   for (const auto& [start, end] : spans) {
     if (end <= until) continue;
-    sum += repeated.between(std::max(start, until), end);
+    sum += between(repeated, std::max(start, until), end);
     until = end;
   }
   return sum;
@@ -47,15 +47,19 @@ std::vector<std::int64_t> ranks_per_program(const Run& run) {
   return ranks;
 }
 
+// Of a program that ranks run: the one whose intervals and collectives are recorded.
+const RankClass& first_class(const Run& run, std::uint32_t program) {
+  return *std::ranges::find(run.result.classes, program, &RankClass::program);
+}
+
 // `limit_holds`: no call is faster than its links' limit; calls that overlap on different links then only
 // fill the time together.
-RankTraffic per_rank(Uses& uses, const std::vector<std::int64_t>& ranks, bool limit_holds,
-                     const Repetition& repeated) {
+RankTraffic per_rank(Uses& uses, const std::vector<std::int64_t>& ranks, bool limit_holds, const Run& run) {
   RankTraffic traffic;
   double calls = 0, bytes = 0, bus_bytes = 0, seconds = 0, queued = 0, limit = 0;
   for (Use& use : uses) {
     const auto weight = static_cast<double>(ranks[use.program]);
-    const Time time = time_of(use.spans, repeated);
+    const Time time = time_of(use.spans, first_class(run, use.program).repeated);
     traffic.ranks += ranks[use.program];
     traffic.most_time = std::max(traffic.most_time, time);
     calls += weight * static_cast<double>(use.calls);
@@ -132,7 +136,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
   for (Row& row : rows) {
     CollectiveSummary& summary = row.summary;
     const double seconds = in_seconds(summary.time);
-    summary.per_rank = per_rank(row.uses, ranks, row.limit <= seconds, run.result.repeated);
+    summary.per_rank = per_rank(row.uses, ranks, row.limit <= seconds, run);
     if (seconds > 0) {
       summary.bus_bandwidth = Bandwidth(static_cast<double>(summary.bytes.value) *
                                         bus_factor(summary.kind, summary.group_size) / seconds);
@@ -202,7 +206,7 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
   const std::vector<std::int64_t> ranks = ranks_per_program(run);
   std::vector<MessageSummary> summaries;
   for (Row& row : rows) {
-    row.summary.per_rank = per_rank(row.uses, ranks, true, run.result.repeated);
+    row.summary.per_rank = per_rank(row.uses, ranks, true, run);
     summaries.push_back(row.summary);
   }
   std::stable_sort(summaries.begin(), summaries.end(),

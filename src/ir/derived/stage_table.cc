@@ -102,7 +102,7 @@ std::vector<Time> exposed_times(const Run& run, const RankClass& ranks,
       const auto first = std::find_if(in_flight.begin(), in_flight.end(), [](int n) { return n > 0; });
       if (first != in_flight.end())
         exposed[static_cast<std::size_t>(first - in_flight.begin())] +=
-            run.result.repeated.between(since, change.at);
+            between(ranks.repeated, since, change.at);
     }
     (change.kind == kComputing ? computing : in_flight[static_cast<std::size_t>(change.kind)]) += change.by;
     since = change.at;

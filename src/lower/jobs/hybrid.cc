@@ -180,7 +180,7 @@ Plan shortened(const Plan& plan, std::int64_t micro_batches) {
 Lowered lower_in_loops(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
                        Bandwidth host_bandwidth, Written written, const Fusion& fusion) {
   validate_plan(plan, "plan");
-  const bool may_loop = written == Written::loops && schedule_of(plan).flushes && iterations == 1;
+  const bool may_loop = written == Written::loops && schedule_of(plan).flushes == (iterations == 1);
   const MicroBatchRule rule = may_loop ? micro_batch_rule(plan) : MicroBatchRule();
   const std::int64_t round = rule.unit, filled = plan.pipeline / round;
   // Rounds that fill the pipeline and go round twice; where that is too few, half as many more beyond those
@@ -190,8 +190,8 @@ Lowered lower_in_loops(std::vector<ShardedModel> sharded, const Plan& plan, std:
     const std::int64_t micro_batches = plan.micro_batches % round + rounds * round;
     if (micro_batches >= plan.micro_batches) break;
     const Plan shorter = shortened(plan, micro_batches);
-    if (has_rounds(pipeline_order(shorter, 1, "plan"), shorter)) {
-      Lowered lowered = lower_whole(std::move(sharded), shorter, 1, host_bandwidth, fusion);
+    if (has_rounds(pipeline_order(shorter, iterations, "plan"), shorter)) {
+      Lowered lowered = lower_whole(std::move(sharded), shorter, iterations, host_bandwidth, fusion);
       if (close_loops(lowered.job, shorter, (plan.micro_batches - micro_batches) / round)) return lowered;
       sharded = std::move(lowered.job.sharded);
     }

@@ -6,8 +6,10 @@
 // group of as many as there are ranks. In the order of a rank's slots it is the last stretch of one round
 // that has a forward and a backward pass of each for every chunk, and follows one that is equal to it, not
 // only as slots, but as nodes with dependences; so gradients that are exchanged in the last round and weights
-// that are gathered in the first are outside. GPipe has none: it goes forward as often as backward, but not
-// in turns. That more rounds are indeed what more micro-batches would have brought is what tests compare.
+// that are gathered in the first are outside. GPipe goes round twice, forward and then backward: it has two
+// loops. Where iterations follow each other without a flush, each has its own, behind the passes with which
+// the one before ends and it begins. That more rounds are indeed what more micro-batches would have brought is
+// what tests compare.
 // Cost: O(slots + nodes of a few rounds).
 #pragma once
 

@@ -95,6 +95,9 @@ class MomentWriter {
 
 std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, const Device& device) {
   std::vector<RoleMemory> result;
+  // Loops leave a rank what it holds, but for those that only go forward.
+  const bool holds_more = schedule_of(plan).goes_back_last && !job.graph.programs.front().loops.empty();
+  const PipelineOrder order = holds_more ? pipeline_order(plan, 1, "plan") : PipelineOrder();
   for (std::uint32_t program = 0; program < job.roles.size(); ++program) {
     const Role& role = job.roles[program];
     const auto rank = static_cast<std::size_t>(role.pipeline_rank);
@@ -102,7 +105,7 @@ std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, c
     // Positions share one sharded model where loads are even.
     const ShardedModel& model = job.sharded[position < job.sharded.size() ? position : 0];
     const RoleParts parts = role_parts(model, job.stages, job.order, rank, plan);
-    RoleMemory memory = role_memory(parts, job.order.slots[rank], plan, device);
+    RoleMemory memory = role_memory(parts, (holds_more ? order : job.order).slots[rank], plan, device);
     memory.role = job.graph.programs[program].role;
     memory.program = program;
     if (program < job.slot_nodes.size()) {

@@ -80,14 +80,19 @@ void Messenger::receive(const Channel& channel, Notice done) {
 }
 
 void Messenger::transmit(const Channel& channel, Notice done) {
+  if (watch_ != nullptr) [[unlikely]]
+    watch_->leaves(channel);
   observer_.message_leaves(channel.source, channel.destination);
   send_unmatched(channel.source, channel.destination, channel.bytes,
                  {target_, flights_.add({Kind::message, channel, done})});
 }
 
 void Messenger::accept(const Channel& channel, Notice done) {
+  const bool is_here = post(messages_, matched(channel), done);
+  if (watch_ != nullptr && !is_here) [[unlikely]]
+    watch_->waits(channel);
   // As in `send`: through an event, though it is there already.
-  if (post(messages_, matched(channel), done))
+  if (is_here)
     context_.queue.schedule(context_.queue.now(), target_, flights_.add({Kind::late_receive, channel, done}));
 }
 
@@ -97,6 +102,10 @@ void Messenger::handle(std::uint64_t argument) {
     case Kind::message: {
       observer_.message_arrived(flight.channel.source, flight.channel.destination);
       const std::optional<Notice> receiver = arrive(messages_, matched(flight.channel));
+      if (watch_ != nullptr) [[unlikely]] {
+        if (receiver) watch_->meets(flight.channel);
+        watch_->arrives(flight.channel);
+      }
       tell(flight.notice);
       if (receiver) tell(*receiver);
       return;

@@ -15,6 +15,7 @@
 #include "base/slots.h"
 #include "event/event_queue.h"
 #include "event/state_digest.h"
+#include "sim/engine/clock_watch.h"
 #include "sim/engine/run_context.h"
 
 namespace armilla {
@@ -66,6 +67,28 @@ class Messenger final : public EventHandler {
     return digest_of(static_cast<int>(flight.kind), channel.low, channel.high, notice.low, notice.high);
   }
 
+  // Messages that have arrived on a channel and are not received yet; who waits for one, by channel and place
+  // in its queue.
+  std::int64_t arrived(const Channel& channel) const {
+    const auto found = messages_.find(matched(channel));
+    return found == messages_.end() ? 0 : found->second.arrived;
+  }
+  template <class Visit>
+  void for_each_waiting(const Visit& visit) const {
+    for (const auto& [channel, waiting] : messages_) {
+      std::int64_t place = 0;
+      for (std::uint32_t post = waiting.first; post != kNone; post = posts_[post].next)
+        visit(channel, place++, posts_[post].notice);
+    }
+  }
+  // The rank that an event tells of a message that had arrived, or -1.
+  std::int32_t late_receiver(std::uint64_t argument) const {
+    const Flight& flight = flights_[argument];
+    return flight.kind == Kind::late_receive ? flight.channel.destination : -1;
+  }
+  // From now on it is asked (nullptr: nobody is).
+  void watch_clocks(ClockWatch* watch) { watch_ = watch; }
+
   // What its messages are received by. Of one under way, by the argument it carries: the one that `send` was
   // given, and whose it is.
   std::uint32_t target() const { return target_; }
@@ -108,6 +131,7 @@ class Messenger final : public EventHandler {
   RunContext context_;
   bool rendezvous_;
   MessageObserver& observer_;
+  ClockWatch* watch_ = nullptr;
   std::uint32_t target_;
   std::vector<std::uint32_t> sent_;  // per rank, how many messages
   Matches messages_, handshakes_;

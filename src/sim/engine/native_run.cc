@@ -67,7 +67,7 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
       memories_(context_, play.options.remote_memory),
       progress_(*play.options.progress, std::move(effort)),
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
-      time_fold_(play, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
+      time_fold_(play, context_, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
   recorder_.look_at(play.options.window);
   walker_.watch_ends(play.options.watched_ends);
   queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
@@ -99,6 +99,20 @@ Result NativeRun::result() {
   result.notes = network_->notes();
   result.messages = network_->messages();
   return result;
+}
+
+Result played(const NativePlay& play, Result (NativeRun::*told)()) {
+  try {
+    NativeRun run(play);
+    run.play();
+    return (run.*told)();
+  } catch (const ClocksDisagree&) {
+    SimulationOptions together = play.options;
+    together.fold_drift = false;
+    NativeRun run({play.graph, play.issued, play.study, play.costs, play.classes, play.planner, together});
+    run.play();
+    return (run.*told)();
+  }
 }
 
 // Every rank that something happened to acts once.

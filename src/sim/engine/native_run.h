@@ -94,4 +94,8 @@ class NativeRun final : MessageLabels, RoundObserver {
   bool was_stuck_ = false;
 };
 
+// What is played, `told` of it. Where stages that drift apart prove not to be foldable in time
+// (sim/fold/drift_fold.h), it is played anew without that.
+Result played(const NativePlay& play, Result (NativeRun::*told)());
+
 }  // namespace armilla

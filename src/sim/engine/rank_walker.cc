@@ -12,60 +12,6 @@
 #include "base/error.h"
 
 namespace armilla {
-namespace {
-
-// How many the host has issued with each node; 0 where it does not issue it.
-std::vector<std::uint32_t> issues_of(const Program& program) {
-  std::vector<std::uint32_t> issues(program.size());
-  std::uint32_t count = 0;
-  for (std::uint32_t node = 0; node < program.size(); ++node) {
-    if (program.lane[node] == Lane::device || program.lane[node] == Lane::communication)
-      issues[node] = ++count;
-  }
-  return issues;
-}
-
-bool has_counted_calls(const Graph& graph) {
-  return std::ranges::any_of(graph.collectives, &CollectiveCall::counted_on_device);
-}
-
-// Whether what is known of nodes' successors is the same of both.
-bool same_successors(const Graph& graph, const Program& a, const Program& b, bool chains) {
-  const auto parts = [](const Program& program) {
-    return std::tie(program.first_dependence, program.dependence, program.loop.first, program.loop.end,
-                    program.loop.period, program.loop.more);
-  };
-  // Lanes count where the host issues (it issues some only) and where chains do; kinds and payloads where
-  // calls make it wait.
-  const bool counts = a.issue_time > Time(0);
-  return counts == (b.issue_time > Time(0)) && ((!counts && !chains) || a.lane == b.lane) &&
-         parts(a) == parts(b) && (!chains || a.kind == b.kind) &&
-         (!counts || !has_counted_calls(graph) || (a.kind == b.kind && a.payload == b.payload));
-}
-
-bool computes(const Program& program, std::uint32_t node) {
-  return program.lane[node] == Lane::device &&
-         (program.kind[node] == NodeKind::compute || program.kind[node] == NodeKind::delay);
-}
-
-// Whether of any two nodes on the device the one with the larger id waits for the other.
-bool computes_in_order(const Program& program) {
-  std::vector<std::uint32_t> over(program.size());  // of those on the device, how many are, when a node is
-  std::uint32_t count = 0;
-  for (std::uint32_t node = 0; node < program.size(); ++node) {
-    // Of a later id it is not known yet what it comes behind; such programs go without chains.
-    for (const std::uint32_t dependence : program.dependences(node)) {
-      if (dependence >= node) return false;
-      over[node] = std::max(over[node], over[dependence]);
-    }
-    if (program.lane[node] != Lane::device) continue;
-    if (over[node] != count) return false;
-    over[node] = ++count;
-  }
-  return true;
-}
-
-}  // namespace
 
 RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication)
     : context_(context),
@@ -83,13 +29,11 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
   // pace within one.
   chains_ = !contends_ && context.order.in_rounds() && executors.recorder.keeps_sums_only();
   for (const Program& program : graph.programs) {
-    Loop loop = program.loop;
-    if (loop.more == 0) loop = {program.size(), program.size(), 0, 0};
-    has_loops_ = has_loops_ || loop.more > 0;
-    loops_.push_back(loop);
-    const std::size_t number = loops_.size() - 1;
+    has_loops_ = has_loops_ || !program.loops.empty();
+    stretches_.push_back(stretches_in(program));
+    const std::size_t number = stretches_.size() - 1;
     if (number == 0 || !same_successors(graph, graph.programs[number - 1], program, chains_))
-      successors_.push_back(Successors(graph, program, loop, chains_));
+      successors_.push_back(Successors(graph, program, stretches_.back(), chains_));
     successors_of.push_back(static_cast<std::uint32_t>(successors_.size() - 1));
   }
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -98,73 +42,21 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
   }
 }
 
-RankWalker::Successors::Successors(const Graph& graph, const Program& program, const Loop& loop, bool chains)
-    : dependents(program.first_dependence, program.dependence), reach(loop.end), ends_from(loop.end) {
-  for (std::uint32_t written = loop.end; written < program.size(); ++written) {
-    for (const std::uint32_t dependence : program.dependences(written)) {
-      if (dependence >= loop.first) ends_from = std::min(ends_from, dependence);
-    }
-  }
-  // Only the last written period is repeated. What it reaches back to bounds how many periods a node's end
-  // concerns.
-  for (std::uint32_t written = loop.end - loop.period; written < loop.end; ++written) {
-    for (const std::uint32_t dependence : program.dependences(written)) reach = std::min(reach, dependence);
-  }
-  if (chains) find_chains(program, loop);
-  if (program.issue_time == Time(0)) return;
-  issues = issues_of(program);
-  issues_in_period = std::count_if(issues.begin() + (loop.end - loop.period), issues.begin() + loop.end,
-                                   [](std::uint32_t issue) { return issue > 0; });
-  if (!has_counted_calls(graph)) return;
-  for (std::uint32_t written = 0; written < program.size(); ++written) {
-    const bool is_call = program.kind[written] == NodeKind::collective;
-    awaited.push_back(is_call && graph.collectives[program.payload[written]].counted_on_device);
-  }
-  awaits_in_period = std::find(awaited.begin() + (loop.end - loop.period), awaited.begin() + loop.end,
-                               true) != awaited.begin() + loop.end;
-}
-
-// What stands at one place of every period must be followed alike in all of them.
-void RankWalker::Successors::find_chains(const Program& program, const Loop& loop) {
-  if (!computes_in_order(program)) return;
-  continues.resize(program.size());
-  for (std::uint32_t node = 0; node + 1 < program.size(); ++node) {
-    // What enters the loop or leaves it is followed differently the first or the last time, so chains end
-    // there.
-    if (node + 1 == loop.first || node + 1 == loop.end) continue;
-    const std::span<const std::uint32_t> next = dependents.of(node);
-    continues[node] = computes(program, node) && computes(program, node + 1) && next.size() == 1 &&
-                      next.front() == node + 1 && program.dependences(node + 1).size() == 1;
-  }
-  if (loop.more == 0) return;
-  // A node and its copies are looked up at one written place, whose answer must be true of all of them.
-  for (std::uint32_t place = loop.end - loop.period; place < loop.end; ++place) {
-    bool all = true;
-    for (std::uint32_t node = loop.first + (place - loop.first) % loop.period; node < loop.end;
-         node += loop.period)
-      all = all && continues[node];
-    for (std::uint32_t node = loop.first + (place - loop.first) % loop.period; node < loop.end;
-         node += loop.period)
-      continues[node] = all;
-  }
-}
-
 void RankWalker::start() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     const Program& program = program_of(static_cast<std::int32_t>(r));
-    const Loop& loop = loop_of(rank);
     rank.nodes_left = program.length();
-    rank.waiting_for.resize(loop.end);
-    rank.waiting_behind.resize(program.size() - loop.end);
     rank.awaited = next_awaited(rank, 0);
+    for (const Stretch& stretch : stretches_of(rank)) {
+      std::vector<std::uint32_t>& left = rank.waiting.emplace_back().left;
+      left.reserve(stretch.loop.end - stretch.start);
+      for (std::uint32_t written = stretch.start; written < stretch.loop.end; ++written)
+        left.push_back(static_cast<std::uint32_t>(program.dependences(written).size()));
+    }
     for (std::uint32_t written = 0; written < program.size(); ++written) {
-      const std::size_t dependences = program.dependences(written).size();
-      const bool is_behind = written >= loop.end;
-      (is_behind ? rank.waiting_behind[written - loop.end] : rank.waiting_for[written]) =
-          static_cast<std::uint32_t>(dependences);
       // None is in or behind a loop.
-      if (dependences == 0) make_ready(rank, written);
+      if (program.dependences(written).empty()) make_ready(rank, written);
     }
   }
   // Only now: what one rank issues may concern ranks that come later.
@@ -172,148 +64,204 @@ void RankWalker::start() {
 }
 
 std::uint32_t RankWalker::waiting(const Rank& rank, std::uint32_t node) const {
-  const Loop& loop = loop_of(rank);
-  if (node >= behind(loop)) return rank.waiting_behind[node - behind(loop)];
-  if (node < rank.waiting_for.size()) return rank.waiting_for[node];
+  const Stretch& stretch = stretch_at(rank, node);
+  const std::vector<std::uint32_t>& left = rank.waiting[number_of(rank, stretch)].left;
+  const std::uint32_t local = node - stretch.skipped;
+  if (local - stretch.start < left.size()) return left[local - stretch.start];
   const Program& program = context_.graph.programs[rank.program];
   // Not touched yet: it waits for all of its dependences. So a loop of many periods takes the memory of what
   // is under way.
-  return static_cast<std::uint32_t>(program.dependences(loop.written(node)).size());
+  return static_cast<std::uint32_t>(program.dependences(stretch.written(local)).size());
 }
 
-void RankWalker::extend(Rank& rank, std::uint32_t node) const {
+void RankWalker::extend(Rank& rank, const Stretch& stretch, Waiting& waiting, std::uint32_t local) const {
   const Program& program = context_.graph.programs[rank.program];
-  const Loop& loop = loop_of(rank);
-  for (auto next = static_cast<std::uint32_t>(rank.waiting_for.size()); next <= node; ++next)
-    rank.waiting_for.push_back(static_cast<std::uint32_t>(program.dependences(loop.written(next)).size()));
+  std::vector<std::uint32_t>& left = waiting.left;
+  for (auto next = static_cast<std::uint32_t>(stretch.start + left.size()); next <= local; ++next)
+    left.push_back(static_cast<std::uint32_t>(program.dependences(stretch.written(next)).size()));
+}
+
+std::uint32_t& RankWalker::waiting_at(Rank& rank, std::uint32_t node) {
+  const Stretch& stretch = stretch_at(rank, node);
+  Waiting& waiting = rank.waiting[number_of(rank, stretch)];
+  const std::uint32_t local = node - stretch.skipped;
+  if (local - stretch.start >= waiting.left.size()) extend(rank, stretch, waiting, local);
+  waiting.reached = std::max(waiting.reached, local + 1);
+  return waiting.left[local - stretch.start];
 }
 
 void RankWalker::release(Rank& rank, std::uint32_t node) {
-  const std::uint32_t end = behind(loop_of(rank));
-  if (node >= end) {
-    if (--rank.waiting_behind[node - end] == 0) make_ready(rank, node);
-    return;
-  }
-  if (node >= rank.waiting_for.size()) extend(rank, node);
-  rank.reached = std::max(rank.reached, node + 1);
-  if (--rank.waiting_for[node] == 0) make_ready(rank, node);
+  if (--waiting_at(rank, node) == 0) make_ready(rank, node);
+}
+
+void RankWalker::release_behind(Rank& rank, std::uint32_t written) {
+  const std::vector<Stretch>& stretches = stretches_of(rank);
+  std::size_t stretch = 0;
+  while (written >= stretches[stretch].loop.end) ++stretch;
+  release(rank, written + stretches[stretch].skipped);
 }
 
 // A node of a period depends on what is as far before it as where it is written; one behind the loop, too,
 // but for what is in front of the loop.
 void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
-  const Loop& loop = loop_of(rank);
+  const Stretch& stretch = stretch_at(rank, node);
+  const Loop& loop = stretch.loop;
+  const std::uint32_t local = node - stretch.skipped;
   const Successors& successors = successors_of(rank);
-  const std::uint32_t skipped = loop.more * loop.period;
-  if (node < loop.end) {
-    for (const std::uint32_t next : successors.dependents.of(node)) {
+  if (local < loop.end) {
+    for (const std::uint32_t next : successors.dependents.of(local)) {
       if (next < loop.end) {
-        release(rank, next);
-      } else if (node < loop.first) {
-        release(rank, next + skipped);
+        release(rank, next + stretch.skipped);
+      } else if (local < loop.first) {
+        release_behind(rank, next);
       }
     }
   }
-  if (node < loop.first) return;
+  if (local < loop.first) return;
+  const auto number = number_of(rank, stretch);
+  const std::uint32_t back = successors.reaches[number].back;
   // Copies follow the last written period: copy c of a node there depends on what is c periods behind what is
-  // written. So the dependents of `node` in copy c are those of the node c periods before it.
-  if (loop.more > 0 && node >= successors.reach + loop.period) {
-    std::uint32_t copy = node < loop.end ? 1 : (node - loop.end) / loop.period + 1;
-    const std::uint32_t last = std::min(loop.more, (node - successors.reach) / loop.period);
+  // written. So the dependents of `local` in copy c are those of the node c periods before it.
+  if (loop.more > 0 && local >= back + loop.period) {
+    std::uint32_t copy = local < loop.end ? 1 : (local - loop.end) / loop.period + 1;
+    const std::uint32_t last = std::min(loop.more, (local - back) / loop.period);
     for (; copy <= last; ++copy) {
       const std::uint32_t shift = copy * loop.period;
-      for (const std::uint32_t next : successors.dependents.of(node - shift)) {
-        if (next < loop.end && next >= loop.end - loop.period) release(rank, next + shift);
+      for (const std::uint32_t next : successors.dependents.of(local - shift)) {
+        if (next < loop.end && next >= loop.end - loop.period) release(rank, next + shift + stretch.skipped);
       }
     }
   }
   // What stands behind the loop names nodes of its last period, which are later by all periods that are not
   // written.
-  if (node < loop.first + skipped) return;
-  for (const std::uint32_t next : successors.dependents.of(node - skipped)) {
+  if (local < loop.first + loop.unwritten()) return;
+  for (const std::uint32_t next : successors.dependents.of(local - loop.unwritten())) {
     if (next < loop.end) continue;
-    release(rank, next + skipped);
-    rank.is_behind = true;
+    release_behind(rank, next);
+    rank.behind = std::max(rank.behind, static_cast<std::uint32_t>(number) + 1);
   }
 }
 
 void RankWalker::mark_done(Rank& rank, std::uint32_t node) {
-  const Loop& loop = loop_of(rank);
-  const std::uint32_t end = behind(loop);
-  if (node >= end) {
-    rank.waiting_behind[node - end] = kDone;
-    return;
-  }
-  if (node >= rank.waiting_for.size()) extend(rank, node);
-  rank.reached = std::max(rank.reached, node + 1);
-  rank.waiting_for[node] = kDone;
+  waiting_at(rank, node) = kDone;
   if (!has_loops_ || node != rank.first_left) return;
+  const std::size_t loop = rank.stretch;
   const std::int64_t before = period_of(rank);
-  while (rank.first_left < rank.waiting_for.size() && rank.waiting_for[rank.first_left] == kDone)
-    ++rank.first_left;
-  if (&rank == ranks_.data() && period_of(rank) != before) entered_period_ = true;
+  const std::vector<Stretch>& stretches = stretches_of(rank);
+  for (;; ++rank.stretch) {
+    const Stretch& stretch = stretches[rank.stretch];
+    const std::vector<std::uint32_t>& left = rank.waiting[rank.stretch].left;
+    while (rank.first_left < stretch.behind) {
+      const std::size_t place = rank.first_left - stretch.skipped - stretch.start;
+      if (place >= left.size() || left[place] != kDone) break;
+      ++rank.first_left;
+    }
+    if (rank.first_left < stretch.behind) break;
+  }
+  if (&rank == ranks_.data() && (rank.stretch != loop || period_of(rank) != before)) entered_period_ = true;
 }
 
 std::int64_t RankWalker::period_of(const Rank& rank) const {
-  const Loop& loop = loop_of(rank);
-  return rank.first_left < loop.first || loop.period == 0 ? -1 : (rank.first_left - loop.first) / loop.period;
+  const Stretch& stretch = stretch_of(rank);
+  const Loop& loop = stretch.loop;
+  const std::uint32_t local = rank.first_left - stretch.skipped;
+  return local < loop.first || loop.period == 0 ? -1 : (local - loop.first) / loop.period;
+}
+
+bool RankWalker::is_inside(std::int32_t number, std::size_t loop) const {
+  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  if (rank.stretch != loop || stretch_of(rank).loop.more == 0 || period_of(rank) < 0 || rank.behind > loop)
+    return false;
+  // What waited for nothing but what is in front of the loop may be under way.
+  for (std::size_t s = loop + 1; s < rank.waiting.size(); ++s) {
+    const Waiting& waiting = rank.waiting[s];
+    const std::uint32_t start = stretches_of(rank)[s].start;
+    for (std::uint32_t local = start; local < waiting.reached; ++local) {
+      if (waiting.left[local - start] == 0 || waiting.left[local - start] == kDone) return false;
+    }
+  }
+  return true;
 }
 
 bool RankWalker::is_inside() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
-    const Loop& loop = loop_of(rank);
-    return loop.more > 0 && rank.first_left >= loop.first && rank.first_left < behind(loop) &&
-           !rank.is_behind;
-  });
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (!is_inside(static_cast<std::int32_t>(rank), loop())) return false;
+  }
+  return true;
 }
 
 std::int64_t RankWalker::spare_periods() const {
   std::int64_t spare = INT64_MAX;
   for (const Rank& rank : ranks_) {
-    const Loop& loop = loop_of(rank);
+    const Loop& loop = stretch_of(rank).loop;
     // A period may be left out only if nothing behind the loop waits for what was done in it: `ends_from`
     // says where that begins.
-    const std::uint32_t from = successors_of(rank).ends_from;
-    const std::uint32_t used = rank.reached <= from ? 0 : (rank.reached - from - 1) / loop.period + 1;
+    const std::uint32_t from = successors_of(rank).reaches[rank.stretch].ends_from;
+    const std::uint32_t reached = rank.waiting[rank.stretch].reached;
+    const std::uint32_t used = reached <= from ? 0 : (reached - from - 1) / loop.period + 1;
     spare = std::min(spare, std::int64_t{loop.more} - std::int64_t{used});
   }
   return spare;
 }
 
 bool RankWalker::hosts_repeat(Time since, Time passed, std::int64_t periods) const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
-    const Program& program = context_.graph.programs[rank.program];
-    const Time taken =
-        saturating_multiply(program.issue_time, successors_of(rank).issues_in_period * periods);
-    // One that waits for the device keeps pace with it; how far they are apart is part of the state.
-    return successors_of(rank).awaits_in_period || taken == passed ||
-           (taken < passed && rank.last_held < since);
-  });
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (!host_repeats(static_cast<std::int32_t>(rank), since, passed, periods)) return false;
+  }
+  return true;
+}
+
+bool RankWalker::host_repeats(std::int32_t number, Time since, Time passed, std::int64_t periods) const {
+  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  const Successors::Reach& reach = successors_of(rank).reaches[rank.stretch];
+  const Time taken = saturating_multiply(program_of(number).issue_time, reach.issues_in_period * periods);
+  // One that waits for the device keeps pace with it; how far they are apart is part of the state.
+  return reach.awaits_in_period || taken == passed || (taken < passed && rank.last_held < since);
+}
+
+void RankWalker::pause(std::int32_t number, Time pause) {
+  Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  rank.left_out += pause;
+  rank.host_shift -= pause;
+}
+
+bool RankWalker::is_idle(std::int32_t number) const {
+  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  return rank.lanes_ready == 0 && rank.lanes_busy == 0 && rank.held.empty() && rank.beyond.empty();
 }
 
 // The host has issued what is left out, too, and all later moments are seen earlier.
-void RankWalker::leave_out(std::int64_t periods, Time skipped) {
-  for (Loop& loop : loops_) loop.more -= static_cast<std::uint32_t>(periods);
-  left_out_ += skipped;
-  for (Rank& rank : ranks_) {
+void RankWalker::leave_out(std::int64_t periods, std::span<const Time> skipped) {
+  const std::size_t loop = this->loop();
+  for (std::size_t p = 0; p < stretches_.size(); ++p) {
+    std::vector<Stretch>& stretches = stretches_[p];
+    const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * stretches[loop].loop.period;
+    stretches[loop].loop.more -= static_cast<std::uint32_t>(periods);
+    stretches[loop].behind -= nodes;
+    for (std::size_t s = loop + 1; s < stretches.size(); ++s) {
+      stretches[s].skipped -= nodes;
+      if (s + 1 < stretches.size()) stretches[s].behind -= nodes;
+    }
+  }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    Rank& rank = ranks_[r];
+    rank.left_out += skipped[r];
     const Program& program = context_.graph.programs[rank.program];
-    const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * loop_of(rank).period;
+    const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * stretch_of(rank).loop.period;
     rank.nodes_left -= nodes;
     rank.nodes_left_out += nodes;
+    const Successors::Reach& reach = successors_of(rank).reaches[loop];
+    if (rank.awaited != kDone) rank.awaited = next_awaited(rank, rank.passed);
     // One that waits for the device has kept pace with it: its issues and its waits together took what was
     // skipped.
-    if (successors_of(rank).awaits_in_period) {
-      rank.awaited = next_awaited(rank, rank.passed);
-      continue;
-    }
-    rank.host_shift +=
-        saturating_multiply(program.issue_time, successors_of(rank).issues_in_period * periods) - skipped;
+    if (reach.awaits_in_period) continue;
+    rank.host_shift += saturating_multiply(program.issue_time, reach.issues_in_period * periods) - skipped[r];
   }
 }
 
 std::int64_t RankWalker::place(std::int32_t r, std::uint32_t node) const {
   const Rank& rank = ranks_[static_cast<std::size_t>(r)];
-  return std::int64_t{node} - period_of(rank) * loop_of(rank).period;
+  return std::int64_t{node} - period_of(rank) * stretch_of(rank).loop.period;
 }
 
 Digest RankWalker::describe(std::uint64_t argument) const {
@@ -322,62 +270,72 @@ Digest RankWalker::describe(std::uint64_t argument) const {
 }
 
 void RankWalker::add_state(StateDigest& state) const {
-  enum : std::uint8_t { position, left, ready_node, lanes, host, behind_host, pace, holds };
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    const Rank& rank = ranks_[r];
-    const auto number = static_cast<std::int32_t>(r);
-    const Program& program = program_of(number);
-    const Loop& loop = loop_of(rank);
-    // Periods are counted from the first rank's: two states are alike if ranks are as far apart, whichever
-    // period it is.
-    state.add('w', position, r, period_of(rank) - period());
-    // Nodes before are all done, nodes behind untouched: only those between can differ.
-    for (std::uint32_t node = rank.first_left; node < rank.reached; ++node) {
-      const std::uint32_t waits = rank.waiting_for[node];
-      const std::uint32_t written = loop.written(node);
-      if (waits != program.dependences(written).size()) state.add('w', left, r, place(number, node), waits);
-      const auto waits_in = [&](const std::vector<std::uint32_t>& nodes) {
-        return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
-      };
-      // What is neither held nor ready has been issued: since when is part of the state.
-      if (waits > 0 || waits_in(rank.held) || waits_in(rank.beyond)) continue;
-      const std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[written])];
-      if (std::find(ready.begin(), ready.end(), node) == ready.end())
-        executors_.recorder.add_issue(state, number, node, place(number, node), context_.queue.now());
-    }
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      for (const std::uint32_t node : rank.ready[lane])
-        state.add('w', ready_node, r, lane, place(number, node));
-      state.add('w', lanes, r, lane, (rank.lanes_busy >> lane & 1) != 0);
-    }
-    const Time now = context_.queue.now();
-    if (rank.awaited != kDone) {
-      const Time issued = issued_at(rank, rank.awaited, loop.written(rank.awaited));
-      state.add('w', host, r, place(number, rank.awaited), issued.value - now.value);
-      for (const std::uint32_t node : rank.beyond) state.add('w', behind_host, r, place(number, node));
-    }
-    if (rank.computing != kDone)
-      state.add('w', pace, r, place(number, rank.computing), rank.work_left.value,
-                rank.paced_since.value - now.value, rank.compute_end.value - now.value);
-    if (rank.holding > 0) state.add('w', holds, r, rank.holding, rank.processors);
-  }
+  // Periods are counted from the first rank's: two states are alike if ranks are as far apart, whichever
+  // period it is.
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    add_state(state, static_cast<std::int32_t>(rank), period());
   executors_.recorder.add_starts(state, context_.queue.now(),
                                  [&](std::int32_t rank, std::uint32_t node) { return place(rank, node); });
 }
 
-Time RankWalker::issued_at(const Rank& rank, std::uint32_t node, std::uint32_t written) const {
+void RankWalker::add_state(StateDigest& state, std::int32_t number, std::int64_t from_period) const {
+  enum : std::uint8_t { position, left, ready_node, lanes, host, behind_host, pace, holds };
+  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  const std::int32_t r = number;
+  const Program& program = program_of(number);
+  const Stretch& stretch = stretch_of(rank);
+  const Waiting& waiting = rank.waiting[rank.stretch];
+  state.add('w', position, r, period_of(rank) - from_period);
+  // Nodes before are all done, nodes behind untouched: only those between can differ.
+  for (std::uint32_t node = rank.first_left; node < waiting.reached + stretch.skipped; ++node) {
+    const std::uint32_t local = node - stretch.skipped;
+    const std::uint32_t waits = waiting.left[local - stretch.start];
+    const std::uint32_t written = stretch.written(local);
+    if (waits != program.dependences(written).size()) state.add('w', left, r, place(number, node), waits);
+    const auto waits_in = [&](const std::vector<std::uint32_t>& nodes) {
+      return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+    };
+    // What is neither held nor ready has been issued: since when is part of the state.
+    if (waits > 0 || waits_in(rank.held) || waits_in(rank.beyond)) continue;
+    const std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[written])];
+    if (std::find(ready.begin(), ready.end(), node) == ready.end())
+      executors_.recorder.add_issue(state, number, node, place(number, node), context_.queue.now());
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    for (const std::uint32_t node : rank.ready[lane])
+      state.add('w', ready_node, r, lane, place(number, node));
+    state.add('w', lanes, r, lane, (rank.lanes_busy >> lane & 1) != 0);
+  }
+  const Time now = context_.queue.now();
+  if (rank.awaited != kDone) {
+    const Time issued = issued_at(rank, rank.awaited);
+    state.add('w', host, r, place(number, rank.awaited), issued.value - now.value);
+    for (const std::uint32_t node : rank.beyond) state.add('w', behind_host, r, place(number, node));
+  }
+  if (rank.computing != kDone)
+    state.add('w', pace, r, place(number, rank.computing), rank.work_left.value,
+              rank.paced_since.value - now.value, rank.compute_end.value - now.value);
+  if (rank.holding > 0) state.add('w', holds, r, rank.holding, rank.processors);
+  executors_.recorder.add_pauses(state, number, now);
+}
+
+Time RankWalker::issued_at(const Rank& rank, std::uint32_t node) const {
   const Program& program = context_.graph.programs[rank.program];
   const Successors& known = successors_of(rank);
+  const Stretch& stretch = stretch_at(rank, node);
+  const std::uint32_t local = node - stretch.skipped, written = stretch.written(local);
+  const std::size_t number = number_of(rank, stretch);
   std::int64_t issues = known.issues[written];
-  if (node > written)
-    issues += std::int64_t{(node - written) / loop_of(rank).period} * known.issues_in_period;
+  if (local > written)
+    issues += std::int64_t{(local - written) / stretch.loop.period} * known.reaches[number].issues_in_period;
+  for (std::size_t s = 0; s < number; ++s)
+    issues += std::int64_t{stretches_of(rank)[s].loop.more} * known.reaches[s].issues_in_period;
   return later(program.issue_start, saturating_multiply(program.issue_time, issues)) + rank.host_shift;
 }
 
 void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
   const std::vector<std::uint32_t>& issues = successors_of(rank).issues;
-  const std::uint32_t written = loop_of(rank).written(node);
-  if (!issues.empty() && issues[written] > 0) {
+  if (!issues.empty() && issues[written_node(rank, node)] > 0) {
     const auto r = static_cast<std::int32_t>(&rank - ranks_.data());
     const Time now = context_.queue.now();
     // The host has not come to it, and is not even on its way: when it will be is known once the call that it
@@ -387,8 +345,8 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
       rank.beyond.push_back(node);
       return;
     }
-    if (node == rank.awaited) pass_awaited(rank, written);
-    const Time issued = issued_at(rank, node, written);
+    if (node == rank.awaited) pass_awaited(rank);
+    const Time issued = issued_at(rank, node);
     if (issued > now) {
       executors_.recorder.host_waited_for(r, now, 1);
       rank.held.push_back(node);
@@ -404,20 +362,18 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
 std::uint32_t RankWalker::next_awaited(const Rank& rank, std::uint32_t from) const {
   const std::vector<bool>& awaited = successors_of(rank).awaited;
   if (awaited.empty()) return kDone;
-  const Loop& loop = loop_of(rank);
-  const auto end = behind(loop) + static_cast<std::uint32_t>(awaited.size()) - loop.end;
-  for (std::uint32_t node = from; node < end; ++node) {
-    if (awaited[loop.written(node)]) return node;
+  for (std::uint32_t node = from; node < length_of(rank); ++node) {
+    if (awaited[written_node(rank, node)]) return node;
   }
   return kDone;
 }
 
-void RankWalker::pass_awaited(Rank& rank, std::uint32_t written) {
+void RankWalker::pass_awaited(Rank& rank) {
   const Program& program = context_.graph.programs[rank.program];
   const Time now = context_.queue.now();
   // It issues the call itself and waits for what that needs, so it is there one issue before; all that
   // follows is later by the wait.
-  const Time there = issued_at(rank, rank.awaited, written) - program.issue_time;
+  const Time there = issued_at(rank, rank.awaited) - program.issue_time;
   if (there < now) rank.host_shift += now - there;
   rank.passed = rank.awaited + 1;
   rank.awaited = next_awaited(rank, rank.passed);
@@ -432,7 +388,7 @@ void RankWalker::pass_awaited(Rank& rank, std::uint32_t written) {
 
 void RankWalker::put_on_lane(Rank& rank, std::uint32_t node) const {
   const Program& program = context_.graph.programs[rank.program];
-  const Lane lane = program.lane[loop_of(rank).written(node)];
+  const Lane lane = program.lane[written_node(rank, node)];
   std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(lane)];
   rank.lanes_ready |= bit_of(lane);
   ready.push_back(node);
@@ -479,6 +435,8 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
       return;
     }
     case NodeKind::collective:
+      if (watch_ != nullptr) [[unlikely]]
+        watch_->issues(rank, context_.graph.collectives[payload].family);
       if (contends_) hold_processors(rank, context_.graph.collectives[payload], true);
       executors_.collectives.issue(rank, node, static_cast<std::uint32_t>(payload),
                                    ranks_[static_cast<std::size_t>(rank)].collectives++);
@@ -545,8 +503,7 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
   rank.chain = node;
   const Successors& known = successors_of(rank);
   if (!known.continues.empty()) {
-    const Loop& loop = loop_of(rank);
-    std::uint32_t written = loop.written(node);
+    std::uint32_t written = written_node(rank, node);
     // A watched end must be an event of its own, or a run that is late would be seen late.
     while (known.continues[written] && node + 1 < rank.awaited && !is_watched(rank, node)) {
       const Time duration = computing_time(r, node + 1, written + 1);
@@ -555,16 +512,13 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
       ++node;
       ++written;
       Time begin = end;
-      if (!known.issues.empty()) begin = std::max(begin, issued_at(rank, node, written));
+      if (!known.issues.empty()) begin = std::max(begin, issued_at(rank, node));
       if (begin > end) rank.last_held = end;
       executors_.recorder.next_computation(r, end, begin);
       end = later(begin, duration);
     }
     // Who compares states looks at nodes up to `reached`, and these have in part begun.
-    if (node > rank.chain && node < behind(loop)) {
-      if (node >= rank.waiting_for.size()) extend(rank, node);
-      rank.reached = std::max(rank.reached, node + 1);
-    }
+    if (node > rank.chain) waiting_at(rank, node);
   }
   const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(r)} << 32 | node;
   context_.order.schedule(r, end, target_, argument);
@@ -660,7 +614,7 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
 void RankWalker::require_in_time(Rank& rank, std::uint32_t node) const {
   if (!is_watched(rank, node)) return;
   WatchedEnd& end = watched_ends_[rank.program][rank.next_watched];
-  end.seen = later(context_.queue.now(), left_out_);
+  end.seen = later(context_.queue.now(), rank.left_out);
   if (end.seen > end.latest) throw RunIsLate{};
 }
 
@@ -705,9 +659,7 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
   const Program& program = program_of(rank);
   const Rank& state = ranks_[static_cast<std::size_t>(rank)];
   std::uint32_t some = UINT32_MAX;
-  const std::uint32_t nodes =
-      behind(loop_of(state)) + static_cast<std::uint32_t>(state.waiting_behind.size());
-  for (std::uint32_t node = 0; node < nodes; ++node) {
+  for (std::uint32_t node = 0; node < length_of(state); ++node) {
     if (waiting(state, node) != 0) continue;
     const std::uint32_t written = written_node(rank, node);
     const auto lane = static_cast<std::size_t>(program.lane[written]);

@@ -32,14 +32,15 @@
 #include "event/event_queue.h"
 #include "event/state_digest.h"
 #include "ir/graph.h"
+#include "sim/engine/clock_watch.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/compute_times.h"
-#include "sim/engine/dependents.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
 #include "sim/engine/run_context.h"
 #include "sim/engine/run_progress.h"
+#include "sim/engine/successors.h"
 #include "sim/fold/rank_classes.h"
 #include "sim/simulate.h"
 
@@ -83,10 +84,16 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
 
   // For who looks for repetition (sim/fold/time_fold.h). Where programs have loops:
   bool has_loops() const { return has_loops_; }
-  // Whether the first rank has entered another period since this was last asked; and which one it is in.
+  // Whether the first rank has entered another period since this was last asked; and which one it is in, of
+  // which loop.
   bool has_entered_period() { return std::exchange(entered_period_, false); }
   std::int64_t period() const { return period_of(ranks_.front()); }
-  // Whether every rank is inside of its loop: nothing in front of it is left, nothing behind it has begun.
+  std::size_t loop() const { return ranks_.front().stretch; }
+  bool is_last(std::size_t loop) const { return loop + 2 >= stretches_of(ranks_.front()).size(); }
+  std::int64_t period(std::int32_t rank) const { return period_of(ranks_[static_cast<std::size_t>(rank)]); }
+  // Whether a rank, or every rank that of the first, is inside of a loop: nothing in front of it is left,
+  // nothing behind it has begun.
+  bool is_inside(std::int32_t rank, std::size_t loop) const;
   bool is_inside() const;
   // Periods that no rank has come near, and what follows would not miss.
   std::int64_t spare_periods() const;
@@ -94,16 +101,29 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   // moment from which `passed` has passed: either they keep pace with their ranks exactly, or they are faster
   // and nobody has waited for them.
   bool hosts_repeat(Time since, Time passed, std::int64_t periods) const;
-  // These periods, which take so long.
-  void leave_out(std::int64_t periods, Time skipped);
-  // What ranks are at, each seen from the period that it is in.
+  bool host_repeats(std::int32_t rank, Time since, Time passed, std::int64_t periods) const;
+  // These periods, which take each rank so long.
+  void leave_out(std::int64_t periods, std::span<const Time> skipped);
+  void leave_out(std::int64_t periods, Time skipped) {
+    leave_out(periods, std::vector<Time>(ranks_.size(), skipped));
+  }
+  // From now on the rank is so much later than the clock; and whether it has nothing to do.
+  void pause(std::int32_t rank, Time pause);
+  bool is_idle(std::int32_t rank) const;
+  // From now on it is asked (nullptr: nobody is).
+  void watch_clocks(ClockWatch* watch) { watch_ = watch; }
+  // What ranks are at, each seen from the period that it is in; and what one is at.
   void add_state(StateDigest& state) const;
+  void add_state(StateDigest& state, std::int32_t rank, std::int64_t from_period) const;
   std::int64_t place(std::int32_t rank, std::uint32_t node) const override;
   std::int64_t age(std::int32_t rank, std::uint64_t sequence) const override {
     return static_cast<std::int64_t>(ranks_[static_cast<std::size_t>(rank)].collectives - sequence);
   }
   // The rank and node of an event.
   Digest describe(std::uint64_t argument) const;
+  static std::int32_t rank_of(std::uint64_t argument) {
+    return static_cast<std::int32_t>((argument & ~kIssued) >> 32);
+  }
 
  private:
   static constexpr std::size_t kLanes = 4;
@@ -111,13 +131,16 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   static constexpr std::uint64_t kIssued = std::uint64_t{1}
                                            << 63;  // of an event: the host has issued its node
 
+  // Of a rank's nodes in a stretch.
+  struct Waiting {
+    std::vector<std::uint32_t> left;  // per node as far as needed: dependences that are not done, or kDone
+    std::uint32_t reached = 0;        // nothing has happened to (local) nodes from here on
+  };
   struct Rank {
-    // Per node, dependences that are not done, or kDone: up to the end of the loop as far as
-    // needed, and behind.
-    std::vector<std::uint32_t> waiting_for, waiting_behind;
+    std::vector<Waiting> waiting;  // per stretch
     std::uint32_t first_left = 0;  // all nodes before it are done
-    std::uint32_t reached = 0;     // up to the end of the loop, nothing has happened to nodes from here on
-    bool is_behind = false;        // a node of the loop that a node behind it waits for is done
+    std::uint32_t stretch = 0;     // that it is in
+    std::uint32_t behind = 0;      // of so many loops a node is done that a node behind waits for
     std::array<std::vector<std::uint32_t>, kLanes> ready;  // per lane, a heap with the smallest id on top
     std::uint8_t lanes_ready = 0;                          // a bit per lane with ready nodes,
     std::uint8_t lanes_busy = 0;                           // per lane that is occupied
@@ -137,35 +160,43 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::uint32_t computing = kDone;           // the node that computes, where calls may hold processors,
     Time work_left, paced_since, compute_end;  // how long it had to compute then, alone; and when it ends
     std::uint32_t nodes_left_out = 0;
+    Time left_out;                 // how much later its ends are in a whole run
     std::size_t next_watched = 0;  // of its program's watched ends, the first that was not looked at
   };
-  // Of a program's written nodes.
-  struct Successors {
-    Successors(const Graph& graph, const Program& program, const Loop& loop, bool chains);
-    void find_chains(const Program& program, const Loop& loop);
-    Dependents dependents;
-    std::uint32_t reach = 0;            // no node of the loop's last written period depends on one before
-    std::uint32_t ends_from = 0;        // no node behind the loop does on one of the loop before
-    std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
-    std::int64_t issues_in_period = 0;
-    std::vector<bool> continues;  // computations whose chain goes on with the next node; empty: none does
-    std::vector<bool> awaited;    // calls that the host stops at; empty where there is none
-    bool awaits_in_period = false;
-  };
-
   const Program& program_of(std::int32_t rank) const {
     return context_.graph.programs[ranks_[static_cast<std::size_t>(rank)].program];
   }
-  const Loop& loop_of(const Rank& rank) const { return loops_[rank.program]; }
-  const Successors& successors_of(const Rank& rank) const { return successors_[rank.successors]; }
-  std::uint32_t written_node(std::int32_t rank, std::uint32_t node) const {
-    return loop_of(ranks_[static_cast<std::size_t>(rank)]).written(node);
+  const std::vector<Stretch>& stretches_of(const Rank& rank) const { return stretches_[rank.program]; }
+  // Where a node of the whole program is.
+  const Stretch& stretch_at(const Rank& rank, std::uint32_t node) const {
+    const Stretch* stretch = stretches_of(rank).data();
+    while (node >= stretch->behind) ++stretch;
+    return *stretch;
   }
-  // The first node behind the loop.
-  static std::uint32_t behind(const Loop& loop) { return loop.end + loop.more * loop.period; }
+  std::size_t number_of(const Rank& rank, const Stretch& stretch) const {
+    return static_cast<std::size_t>(&stretch - stretches_of(rank).data());
+  }
+  const Stretch& stretch_of(const Rank& rank) const { return stretches_of(rank)[rank.stretch]; }
+  const Successors& successors_of(const Rank& rank) const { return successors_[rank.successors]; }
+  std::uint32_t written_node(const Rank& rank, std::uint32_t node) const {
+    const Stretch& stretch = stretch_at(rank, node);
+    return stretch.written(node - stretch.skipped);
+  }
+  std::uint32_t written_node(std::int32_t rank, std::uint32_t node) const {
+    return written_node(ranks_[static_cast<std::size_t>(rank)], node);
+  }
+  // All nodes, but for what was left out.
+  std::uint32_t length_of(const Rank& rank) const {
+    const Stretch& last = stretches_of(rank).back();
+    return last.skipped + last.loop.end;
+  }
   std::int64_t period_of(const Rank& rank) const;
   std::uint32_t waiting(const Rank& rank, std::uint32_t node) const;
-  void extend(Rank& rank, std::uint32_t node) const;
+  // What the node waits for.
+  std::uint32_t& waiting_at(Rank& rank, std::uint32_t node);
+  void extend(Rank& rank, const Stretch& stretch, Waiting& waiting, std::uint32_t local) const;
+  // Those of written nodes that stand behind.
+  void release_behind(Rank& rank, std::uint32_t written);
   // A dependence of the node is done.
   void release(Rank& rank, std::uint32_t node);
   void release_successors(Rank& rank, std::uint32_t node);
@@ -179,9 +210,9 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   // From this node on, the first call that the host stops at.
   std::uint32_t next_awaited(const Rank& rank, std::uint32_t from) const;
   // The host need not wait for it any longer, and goes on behind it.
-  void pass_awaited(Rank& rank, std::uint32_t written);
+  void pass_awaited(Rank& rank);
   // When the host has issued a node that it issues.
-  Time issued_at(const Rank& rank, std::uint32_t node, std::uint32_t written) const;
+  Time issued_at(const Rank& rank, std::uint32_t node) const;
   void issue_ready(std::int32_t rank);
   void issue(std::int32_t rank, std::uint32_t node);
   void issue_transfer(std::int32_t rank, std::uint32_t node);
@@ -209,13 +240,13 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   std::uint8_t exclusive_lanes_;  // a bit per lane with one node at a time
   Peers peers_;
   std::uint32_t target_;
-  std::vector<Successors> successors_;  // programs in a row with equal dependences have the same
-  std::vector<Loop> loops_;             // likewise; shorter by what was left out
+  std::vector<Successors> successors_;           // programs in a row with equal dependences have the same
+  std::vector<std::vector<Stretch>> stretches_;  // per program
   bool has_loops_ = false, entered_period_ = false;
   bool contends_ = false;  // calls for processors
   bool chains_ = false;    // are one event
   std::span<std::vector<WatchedEnd>> watched_ends_;
-  Time left_out_;  // how much earlier than in a whole run all ends are
+  ClockWatch* watch_ = nullptr;
   std::vector<Rank> ranks_;
 };
 

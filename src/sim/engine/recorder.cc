@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -156,7 +157,7 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, std::uint32_
 void Recorder::add_compute(const Program& program, std::vector<Interval>& computes,
                            const Interval& interval) const {
   const auto may_join = [&](std::uint32_t node) { return program.layer[node] < 0; };
-  const bool joins = !every_interval_ && program.loop.more == 0 && !computes.empty() &&
+  const bool joins = !every_interval_ && program.loops.empty() && !computes.empty() &&
                      computes.back().end == interval.start && may_join(interval.node) &&
                      may_join(computes.back().node);
   if (joins) {
@@ -194,27 +195,41 @@ Recorder::Sums Recorder::sums(Time now) {
 
 // What was recorded between the two moments happens so many more times.
 void Recorder::repeat(const Sums& from, const Sums& until, const Repetition& repetition) {
-  repeated_ = repetition;
+  // Where the window is seen from now on.
+  window_.from -= repetition.skipped();
+  if (window_.until < kEndOfTime) window_.until -= repetition.skipped();
+  std::vector<std::int32_t> ranks(classes_.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  repeat(ranks, from, until, repetition);
+}
+
+void Recorder::repeat(std::span<const std::int32_t> ranks, const Sums& from, const Sums& until,
+                      const Repetition& repetition) {
   const std::int64_t times = repetition.times;
-  for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
+  std::vector<bool> records_of(graph_.programs.size());  // whether they are of these ranks
+  for (const std::int32_t r : ranks) {
+    const auto rank = static_cast<std::size_t>(r);
+    RankClass& all = classes_[rank];
+    all.repeated.push_back(repetition);
+    if (first_[rank]) records_of[all.program] = true;
     const auto more = [&](std::size_t sum) {
       return (until.of_rank[rank][sum] - from.of_rank[rank][sum]) * times;
     };
-    classes_[rank].compute += more(0);
-    classes_[rank].communication += more(1);
-    classes_[rank].exposed_communication += more(2);
-    classes_[rank].host_waits += more(3);
+    all.compute += more(0);
+    all.communication += more(1);
+    all.exposed_communication += more(2);
+    all.host_waits += more(3);
     std::size_t list = 0;
-    for (auto* const intervals :
-         {&classes_[rank].computes, &classes_[rank].collectives, &classes_[rank].others}) {
+    for (auto* const intervals : {&all.computes, &all.collectives, &all.others}) {
       for (std::size_t i = intervals_ ? from.intervals[rank][list] : 0;
            intervals_ && i < until.intervals[rank][list]; ++i)
         (*intervals)[i].times += static_cast<std::uint32_t>(times);
       ++list;
     }
   }
-  for (std::size_t record = from.collectives; record < until.collectives; ++record)
-    collectives_[record].times += times;
+  for (std::size_t record = from.collectives; record < until.collectives; ++record) {
+    if (records_of[collectives_[record].program]) collectives_[record].times += times;
+  }
 }
 
 void Recorder::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
@@ -224,7 +239,9 @@ void Recorder::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
 void Recorder::finish(Result& result) {
   // Ranks that fared alike are one class, whether they were simulated as one or not; but a chosen one keeps
   // its own, for its intervals may differ.
-  for (RankClass& ranks : classes_) ranks.finish += repeated_.skipped();
+  for (RankClass& ranks : classes_) {
+    for (const Repetition& repetition : ranks.repeated) ranks.finish += repetition.skipped();
+  }
   std::map<std::tuple<std::uint32_t, Time, Time, Time, Time, Time>, std::uint32_t> known;
   std::vector<std::uint32_t> class_of(classes_.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
@@ -246,7 +263,6 @@ void Recorder::finish(Result& result) {
   for (const std::int32_t rank : ranks_.simulated_of)
     result.class_of.push_back(class_of[static_cast<std::size_t>(rank)]);
   result.collectives = std::move(collectives_);
-  result.repeated = repeated_;
   result.ranks = graph_.ranks;
   for (const RankClass& ranks : result.classes) result.iteration = std::max(result.iteration, ranks.finish);
 }

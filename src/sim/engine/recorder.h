@@ -59,6 +59,21 @@ class Recorder {
   };
   Sums sums(Time now);
   void repeat(const Sums& from, const Sums& until, const Repetition& repetition);
+  // The same of some ranks alone, without a window.
+  void repeat(std::span<const std::int32_t> ranks, const Sums& from, const Sums& until,
+              const Repetition& repetition);
+  // From now on the rank is so much later; it does nothing.
+  void pause(std::int32_t rank, Time now, Time pause) {
+    classes_[static_cast<std::size_t>(rank)].repeated.push_back({now, now, 0, pause});
+  }
+  // Whether it communicates, and whether it does anything at all.
+  bool communicates(std::int32_t rank) const {
+    return states_[static_cast<std::size_t>(rank)].communicating > 0;
+  }
+  bool is_idle(std::int32_t rank) const {
+    const State& state = states_[static_cast<std::size_t>(rank)];
+    return state.computing == 0 && state.communicating == 0 && state.held == 0;
+  }
   // When nodes under way began. `place` tells where a rank's node stands (RankWalker).
   void add_issue(StateDigest& state, std::int32_t rank, std::uint32_t node, std::int64_t place,
                  Time now) const {
@@ -70,12 +85,24 @@ class Recorder {
       const auto rank = static_cast<std::int32_t>(key >> 32);
       state.add('r', 1, rank, place(rank, static_cast<std::uint32_t>(key)), now.value - start.value);
     }
-    for (std::size_t rank = 0; rank < ahead_.size(); ++rank) {
-      for (const Pause& pause : ahead_[rank]) {
-        if (pause.until > now)
-          state.add('r', 2, rank, std::max(pause.from, now).value - now.value, pause.until.value - now.value);
+  }
+  // Where the host holds up a chain of the rank.
+  void add_pauses(StateDigest& state, std::int32_t rank, Time now) const {
+    for (const Pause& pause : ahead_[static_cast<std::size_t>(rank)]) {
+      if (pause.until > now)
+        state.add('r', 2, rank, std::max(pause.from, now).value - now.value, pause.until.value - now.value);
+    }
+  }
+
+  // When the first of the nodes under way began, of ranks whose nodes are recorded.
+  Time oldest_under_way() const {
+    Time oldest = kEndOfTime;
+    for (const Begun& begun : begun_) {
+      for (std::size_t at = begun.head; at < begun.times.size(); ++at) {
+        if (begun.times[at] >= Time(0)) oldest = std::min(oldest, begun.times[at]);
       }
     }
+    return oldest;
   }
 
   // Moves everything recorded into `result`: its ranks, classes and iteration, and the skeletons of its
@@ -141,7 +168,6 @@ class Recorder {
   std::vector<Begun> begun_;                         // of the recorded ranks
   std::unordered_map<std::uint64_t, Time> started_;  // of collectives under way on a first rank, by `key`
   std::vector<CollectiveRecord> collectives_;
-  Repetition repeated_;
 };
 
 }  // namespace armilla

@@ -276,18 +276,26 @@ const Machine& checked_machine(const Graph& graph, const Study& study, const Sim
 }
 
 // A job that is ready to be played.
-struct ReadyRun {
-  ReadyRun(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
+struct ReadyJob {
+  ReadyJob(const Graph& graph_, const Study& study_, std::span<const CostModel* const> costs_,
            const SimulationOptions& options)
-      : planner(checked_machine(graph, study, options), study.collectives, promises_of(study.network)),
+      : graph(graph_),
+        study(study_),
+        costs(costs_),
+        planner(checked_machine(graph, study, options), study.collectives, promises_of(study.network)),
         issued(issued_by(graph)),
-        classes(native_classes(graph, issued, study, options, planner)),
-        run({graph, issued, study, costs, classes, planner, options}) {}
+        classes(native_classes(graph, issued, study, options, planner)) {}
 
+  NativePlay play(const SimulationOptions& options) {
+    return {graph, issued, study, costs, classes, planner, options};
+  }
+
+  const Graph& graph;
+  const Study& study;
+  std::span<const CostModel* const> costs;
   CollectivePlanner planner;
   const std::vector<Issued> issued;
   const RankClasses classes;
-  NativeRun run;
 };
 
 // Of all devices of a study.
@@ -307,14 +315,13 @@ struct AllCosts {
 Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
                 const SimulationOptions& options) {
   const Machine& machine = study.machine;
-  ReadyRun ready(graph, study, costs, options);
-  const RankClasses& classes = ready.classes;
-  ready.run.play();
-  Result result = ready.run.result();
+  ReadyJob job(graph, study, costs, options);
+  const RankClasses& classes = job.classes;
+  Result result = played(job.play(options), &NativeRun::result);
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
-  LinkLoads loads(machine, study.collectives, ready.planner);
-  describe_collectives(result, graph, ready.planner, loads, promises_of(study.network));
-  result.warnings.assign(ready.planner.substitutions().begin(), ready.planner.substitutions().end());
+  LinkLoads loads(machine, study.collectives, job.planner);
+  describe_collectives(result, graph, job.planner, loads, promises_of(study.network));
+  result.warnings.assign(job.planner.substitutions().begin(), job.planner.substitutions().end());
   add_warnings(result, graph);
   warn_of_cables(result, study);
   note_unseen_links(result, machine, study.network);
@@ -335,7 +342,9 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
 
 PlayTime foresee(const Graph& graph, const Study& study, const CostModel& cost,
                  const SimulationOptions& options) {
-  return ReadyRun(graph, study, AllCosts(study, cost).costs, options).run.foreseen_time();
+  const AllCosts all(study, cost);
+  ReadyJob job(graph, study, all.costs, options);
+  return NativeRun(job.play(options)).foreseen_time();
 }
 
 namespace {

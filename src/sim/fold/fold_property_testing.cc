@@ -12,7 +12,7 @@ RandomJob RandomJobs::make() {
   return job_;
 }
 
-RandomJob RandomJobs::make_looping() {
+RandomJob RandomJobs::make_looping(std::uint32_t loops) {
   begin();
   loops_ = true;
   std::vector<std::uint32_t> first;
@@ -23,12 +23,94 @@ RandomJob RandomJobs::make_looping() {
     for (std::uint32_t step = 0; step < steps; ++step) add_step();
   };
   add_steps(pick(3));
-  for (const Program& program : job_.graph.programs) first.push_back(program.size());
-  for (std::size_t p = 0; p < job_.graph.programs.size(); ++p) append(p, NodeKind::delay, pick(3) * 500);
-  add_steps(1 + pick(5));
-  close_loops(first);
-  add_steps(pick(3));
+  for (; loops > 0; --loops) {
+    first.clear();
+    for (const Program& program : job_.graph.programs) first.push_back(program.size());
+    for (std::size_t p = 0; p < job_.graph.programs.size(); ++p) append(p, NodeKind::delay, pick(3) * 500);
+    add_steps(1 + pick(5));
+    close_loops(first);
+    add_steps(pick(3));
+  }
   return job_;
+}
+
+RandomJob RandomJobs::make_drifting() {
+  do begin();
+  while (!has_stages());
+  loops_ = true;
+  for (Dimension& dimension : job_.study.machine.dimensions) {
+    if (dimension.kind == DimensionKind::ring && !one_in(20)) dimension.kind = DimensionKind::switched;
+  }
+  const std::size_t stages = job_.graph.programs.size();
+  for (std::size_t p = 0; p < stages; ++p) {
+    for (int i = 0; i < 3; ++i) append(p, NodeKind::delay, pick(2) * 1000);
+  }
+  for (const bool forward : {true, false}) {
+    std::vector<std::uint32_t> first;
+    std::vector<std::int64_t> durations;
+    for (std::size_t p = 0; p < stages; ++p) {
+      first.push_back(job_.graph.programs[p].size());
+      // Some slower than others by much, by little, or not at all.
+      const std::int64_t more[] = {0, 0, 500'000, 1'300'000, 70'000};
+      durations.push_back(10'000'000 + more[pick(5)]);
+    }
+    add_pass(forward, durations);
+    close_loops(first);
+    for (Program& program : job_.graph.programs)
+      program.loops.back().more = job_.graph.programs.front().loops.back().more;
+    if (one_in(4)) add_collective();
+  }
+  return job_;
+}
+
+bool RandomJobs::has_stages() const {
+  const auto& groups = job_.graph.families[stage_family_].groups;
+  return job_.graph.programs.size() > 1 &&
+         job_.graph.programs.size() == static_cast<std::size_t>(axes_[stage_axis_]) &&
+         std::ranges::all_of(groups, [](const auto& group) { return std::ranges::is_sorted(group); });
+}
+
+// Of one micro-batch through all stages: receive, compute, perhaps exchange something with the ranks of the
+// stage, send on.
+void RandomJobs::add_pass(bool forward, const std::vector<std::int64_t>& durations) {
+  const auto stages = static_cast<std::int32_t>(durations.size());
+  std::uint32_t family = pick(static_cast<std::uint32_t>(job_.graph.families.size()));
+  const bool exchanges = one_in(2) && !mixes_programs(job_.graph.families[family]);
+  const std::int64_t bytes = 1000 * pick(4);
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
+    const auto p = static_cast<std::size_t>(stage);
+    const std::int32_t previous = forward ? stage - 1 : stage + 1, next = forward ? stage + 1 : stage - 1;
+    const auto add_message = [&](NodeKind kind, std::int32_t peer, std::int32_t boundary) {
+      if (peer < 0 || peer >= stages) return;
+      PointToPoint message;
+      message.family = stage_family_;
+      message.peer_kind = PeerKind::position;
+      message.peer = peer;
+      message.tag = 1000 + static_cast<std::uint32_t>(2 * boundary + (forward ? 0 : 1));
+      message.bytes = Bytes(bytes);
+      job_.graph.transfers.push_back(message);
+      append(p, kind, job_.graph.transfers.size() - 1);
+    };
+    add_message(NodeKind::receive, previous, std::min(stage, previous));
+    append(p, NodeKind::delay, static_cast<std::uint64_t>(durations[p]));
+    Program& program = job_.graph.programs[p];
+    if (previous >= 0 && previous < stages) {
+      // What it computes waits for what it receives, whatever else `append` has it wait for.
+      program.dependence.resize(program.first_dependence[program.size() - 1]);
+      program.dependence.push_back(program.size() - 2);
+      program.dependence.push_back(program.size() - (one_in(2) ? 3 : 4));
+      program.first_dependence.back() = static_cast<std::uint32_t>(program.dependence.size());
+    }
+    if (exchanges) {
+      CollectiveCall call;
+      call.bytes = Bytes(12'000);
+      call.family = family;
+      job_.graph.collectives.push_back(call);
+      append(p, NodeKind::collective, job_.graph.collectives.size() - 1);
+    }
+    add_message(NodeKind::send, next, std::min(stage, next));
+    append(p, NodeKind::delay, 1000);
+  }
 }
 
 RandomJob RandomJobs::make_on_links() {
@@ -37,8 +119,8 @@ RandomJob RandomJobs::make_on_links() {
   return job_;
 }
 
-RandomJob RandomJobs::make_looping_on_links() {
-  make_looping();
+RandomJob RandomJobs::make_looping_on_links(std::uint32_t loops) {
+  make_looping(loops);
   put_on_links();
   return job_;
 }
@@ -48,9 +130,9 @@ RandomJob RandomJobs::make_on_torus() {
   return make();
 }
 
-RandomJob RandomJobs::make_looping_on_torus() {
+RandomJob RandomJobs::make_looping_on_torus(std::uint32_t loops) {
   on_torus_ = true;
-  return make_looping();
+  return make_looping(loops);
 }
 
 void RandomJobs::put_on_links() {
@@ -131,7 +213,7 @@ void RandomJobs::close_loops(const std::vector<std::uint32_t>& first) {
                     program.payload[node], after);
       }
     }
-    program.loop = {first[p], program.size(), period, more};
+    program.loops.push_back({first[p], program.size(), period, more});
   }
 }
 

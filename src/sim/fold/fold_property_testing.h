@@ -35,14 +35,18 @@ class RandomJobs {
   explicit RandomJobs(std::uint32_t seed) : random_(seed) {}
   RandomJob make();
   // With programs that have loops: some steps, then some again and again, then others.
-  RandomJob make_looping();
+  // So often, one loop behind the other.
+  RandomJob make_looping(std::uint32_t loops = 1);
   // With messages that share links (network flow): those of the dimensions, or of a graph of stars, leaves
   // and spines or rails, whose cables are mostly alike.
   RandomJob make_on_links();
-  RandomJob make_looping_on_links();
+  RandomJob make_looping_on_links(std::uint32_t loops = 1);
   // Whose dimensions are all rings.
   RandomJob make_on_torus();
-  RandomJob make_looping_on_torus();
+  RandomJob make_looping_on_torus(std::uint32_t loops = 1);
+  // Of stages, each of which sends to the next one again and again, then each to the one before, at paces of
+  // their own, which is mostly another one for each.
+  RandomJob make_drifting();
 
  private:
   std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
@@ -62,6 +66,8 @@ class RandomJobs {
   bool mixes_programs(const GroupFamily& family) const;
   void add_computation();
   void add_collective();
+  bool has_stages() const;
+  void add_pass(bool forward, const std::vector<std::int64_t>& durations);
   void add_shift();
   void add_stage_message();
   void add_incast();

@@ -7,18 +7,22 @@ namespace {
 
 // What has not repeated for so long will not soon.
 constexpr std::size_t kMostMoments = 4096;
+// Then stages may drift apart.
+constexpr std::size_t kManyMoments = 8;
 
 bool may_repeat(const NativePlay& play) {
   return play.options.fold_time && play.graph.custom.empty() &&
          play.options.remote_memory.kind == RemoteMemoryKind::none &&
-         !(play.study.what_if.jitter.deviation > 0) && play.options.window.from == Time(0) &&
-         play.options.window.until == kEndOfTime;
+         !(play.study.what_if.jitter.deviation > 0);
 }
 
 }  // namespace
 
-TimeFold::TimeFold(const NativePlay& play, const RunParts& parts)
-    : parts_(parts), is_looking_(parts.walker.has_loops() && may_repeat(play)) {}
+TimeFold::TimeFold(const NativePlay& play, const RunContext& context, const RunParts& parts)
+    : parts_(parts),
+      drift_(play, context, parts_),
+      window_(play.options.window),
+      is_looking_(parts.walker.has_loops() && may_repeat(play)) {}
 
 // The network answers for its own events.
 bool TimeFold::knows(std::uint32_t target) const {
@@ -42,11 +46,27 @@ Digest TimeFold::describe(std::uint32_t target, std::uint64_t argument) const {
 }
 
 void TimeFold::look() {
-  if (!parts_.walker.is_inside() || parts_.walker.spare_periods() < 1) return;
+  if (drift_.clocks_differ()) {
+    moments_.clear();
+    return;
+  }
+  if (const std::size_t loop = parts_.walker.loop(); loop != loop_) {
+    loop_ = loop;
+    is_over_ = false;
+    moments_.clear();
+    drift_.end();
+  }
+  if (is_over_ || !parts_.walker.is_inside() || parts_.walker.spare_periods() < 1) return;
+  if (const std::size_t bounds = bounds_passed(); bounds != bounds_) {
+    bounds_ = bounds;
+    moments_.clear();
+  }
+  if (bounds_ > 0 && !is_behind_bounds()) return;
   const Time now = parts_.queue.now();
   StateDigest state;
-  is_looking_ = parts_.network.add_state(state) && moments_.size() < kMostMoments;
-  if (!is_looking_) return;
+  is_looking_ = parts_.network.add_state(state);
+  is_over_ = moments_.size() >= kMostMoments;
+  if (!is_looking_ || is_over_) return;
   parts_.walker.add_state(state);
   parts_.messages.add_state(state,
                             [&](const Notice& notice) { return describe(notice.target, notice.argument); });
@@ -67,13 +87,15 @@ void TimeFold::look() {
   if (!fresh) {
     const Moment& then = before->second;
     const std::int64_t periods = moment.period - then.period;
-    const std::int64_t times = parts_.walker.spare_periods() / periods;
+    const std::int64_t times =
+        std::min(parts_.walker.spare_periods() / periods, times_before_bound(now - then.at));
     if (times > 0 && parts_.walker.hosts_repeat(then.at, now - then.at, periods)) {
       leave_out(then, moment, times);
       return;
     }
   }
   before->second = std::move(moment);
+  if (moments_.size() == kManyMoments) drift_.begin(loop_);
 }
 
 void TimeFold::leave_out(const Moment& from, const Moment& until, std::int64_t times) {
@@ -81,9 +103,34 @@ void TimeFold::leave_out(const Moment& from, const Moment& until, std::int64_t t
   parts_.recorder.repeat(from.ranks, until.ranks, {from.at, until.at, times});
   parts_.network.repeat(from.links, until.links, times);
   parts_.memoised.repeat(from.performed, until.performed, times);
-  events_ = (until.events - from.events) * times;
-  is_looking_ = false;
+  events_ += (until.events - from.events) * times;
+  left_out_ += (until.at - from.at) * times;
   moments_.clear();
+  drift_.end();
+  // Up to a bound of the window; behind it there is more to leave out.
+  is_over_ = parts_.walker.spare_periods() < until.period - from.period;
+  is_looking_ = !is_over_ || !parts_.walker.is_last(loop_);
+}
+
+std::size_t TimeFold::bounds_passed() const {
+  const Time now = later(parts_.queue.now(), left_out_);
+  return (window_.from > Time(0) && window_.from <= now ? 1U : 0U) + (window_.until <= now ? 1U : 0U);
+}
+
+bool TimeFold::is_behind_bounds() const {
+  const Time bound = bounds_ > 1 || window_.from == Time(0) ? window_.until : window_.from;
+  return later(parts_.queue.now(), left_out_) > bound &&
+         later(parts_.recorder.oldest_under_way(), left_out_) > bound;
+}
+
+std::int64_t TimeFold::times_before_bound(Time period) const {
+  const Time now = later(parts_.queue.now(), left_out_);
+  std::int64_t times = INT64_MAX;
+  for (const Time at : {window_.from, window_.until}) {
+    if (at > now && at < kEndOfTime)
+      times = std::min(times, (at - now).value / std::max<std::int64_t>(period.value, 1) - 1);
+  }
+  return times;
 }
 
 }  // namespace armilla

@@ -12,12 +12,17 @@
 //   run(n + k q periods) = run(n periods) with what lies between the moments k more times in its place,
 // q being the periods between them. So the longest k q that no rank has come near is taken out of every
 // loop, and sums, counters and ends grow by k times what they grew between the moments. The run goes on with
-// what is left.
+// what is left. Of programs with several loops (phases of a schedule, iterations without a flush) that is done
+// in each of them, while all ranks are in it. Where no state has returned for long, stages may drift apart:
+// they are looked at one by one, too (sim/fold/drift_fold.h).
+//
+// A window (SimulationOptions) cuts what is recorded, so that what is left out lies on one side of each of its
+// bounds: at a bound the run is played on until nothing is under way that was then, and looked at again.
 //
 // Exact, as folding ranks is: a property test plays random jobs both ways. It needs that nothing depends on
-// how often something has happened: no jitter, no custom collectives, no shared memory, no window, and a
-// network that knows its state (network/network.h). Otherwise, and where no state returns, everything is
-// played. Cost: per period O(ranks x nodes under way + events + links).
+// how often something has happened: no jitter, no custom collectives, no shared memory, and a network that
+// knows its state (network/network.h). Otherwise, and where no state returns, everything is played.
+// Cost: per period O(ranks x nodes under way + events + links).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +35,7 @@
 #include "sim/engine/messenger.h"
 #include "sim/engine/rank_walker.h"
 #include "sim/engine/recorder.h"
+#include "sim/fold/drift_fold.h"
 #include "sim/memo/memoised_collectives.h"
 #include "sim/simulate.h"
 
@@ -50,10 +56,14 @@ struct RunParts {
 
 class TimeFold {
  public:
-  TimeFold(const NativePlay& play, const RunParts& parts);
+  TimeFold(const NativePlay& play, const RunContext& context, const RunParts& parts);
 
   // At the end of a round.
   void round_over() {
+    if (drift_.is_looking() && drift_.round_over()) {
+      moments_.clear();
+      is_over_ = true;
+    }
     if (is_looking_ && parts_.walker.has_entered_period()) look();
   }
   // What an event means, for digests: seen from now.
@@ -74,9 +84,22 @@ class TimeFold {
   bool knows(std::uint32_t target) const;
   void leave_out(const Moment& from, const Moment& until, std::int64_t times);
 
+  // Of the window, that are past.
+  std::size_t bounds_passed() const;
+  // Whether all that is under way began behind them.
+  bool is_behind_bounds() const;
+  // How often so much time may be left out before the next bound.
+  std::int64_t times_before_bound(Time period) const;
+
   RunParts parts_;
+  DriftFold drift_;
+  TimeWindow window_;
   bool is_looking_;
+  std::size_t loop_ = 0;    // that is looked at
+  bool is_over_ = false;    // nothing more is left out of it
+  std::size_t bounds_ = 0;  // that were past at the last look
   std::map<Digest, Moment> moments_;
+  Time left_out_;
   std::int64_t events_ = 0;
 };
 

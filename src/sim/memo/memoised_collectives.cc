@@ -380,14 +380,6 @@ MemoisedCollectives::Sums MemoisedCollectives::sums() const {
   return sums;
 }
 
-void MemoisedCollectives::repeat(const Sums& from, const Sums& until, std::int64_t times) {
-  for (const auto& [which, count] : until) {
-    const auto& [f, g, play] = which;
-    const auto before = from.find(which);
-    states_[f][g].performed[play] += (count - (before == from.end() ? 0 : before->second)) * times;
-  }
-}
-
 void MemoisedCollectives::count_messages() const {
   for (std::uint32_t f = 0; f < states_.size(); ++f) {
     for (std::uint32_t g = 0; g < states_[f].size(); ++g) {

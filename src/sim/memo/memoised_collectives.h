@@ -82,7 +82,25 @@ class MemoisedCollectives final : public CollectiveExecutor,
   // How often each group has performed each play.
   using Sums = std::map<std::tuple<std::size_t, std::size_t, const LonePlay*>, std::int64_t>;
   Sums sums() const;
-  void repeat(const Sums& from, const Sums& until, std::int64_t times);
+  void repeat(const Sums& from, const Sums& until, std::int64_t times) {
+    repeat(from, until, times, [](std::int32_t) { return true; });
+  }
+  // The same of groups whose first member is chosen.
+  template <class Chosen>
+  void repeat(const Sums& from, const Sums& until, std::int64_t times, const Chosen& chosen) {
+    for (const auto& [which, count] : until) {
+      const auto& [f, g, play] = which;
+      if (!chosen(context_.classes.families[f].groups[g].members.front())) continue;
+      const auto before = from.find(which);
+      states_[f][g].performed[play] += (count - (before == from.end() ? 0 : before->second)) * times;
+    }
+  }
+
+  // Whether nothing ever meets the group's collectives; and the links of a message from rank to rank.
+  bool is_lone(std::uint32_t family, std::int32_t group) const { return lone_.contains(family, group); }
+  void add_links(std::int32_t source, std::int32_t destination, MessageWays::Links& links) {
+    ways_->add({source, destination, Bytes(0)}, links);
+  }
 
   // Tells the network of the messages that were not sent. At the end of the run, once.
   void count_messages() const;

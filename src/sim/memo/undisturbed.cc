@@ -48,9 +48,8 @@ Result FoldedGraph::simulate(const CostModel& cost, bool intervals,
                              std::span<std::vector<WatchedEnd>> watched) {
   const CostModel* const costs[] = {&cost};
   const SimulationOptions options{.intervals = intervals, .collectives = false, .watched_ends = watched};
-  NativeRun run({graph_, parts_->issued, study_, costs, parts_->classes, parts_->planner, options});
-  run.play();
-  return run.recorded();
+  return played({graph_, parts_->issued, study_, costs, parts_->classes, parts_->planner, options},
+                &NativeRun::recorded);
 }
 
 bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside beside) {

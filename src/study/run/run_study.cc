@@ -156,29 +156,29 @@ void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
   run.graph = std::move(job.graph);
 }
 
-LoweredJob lower_measured_job(const Run& run, std::int64_t iterations) {
-  LoweredJob job = lower_job(run, iterations);
+LoweredJob lower_measured_job(const Run& run, std::int64_t iterations, Written written) {
+  LoweredJob job = lower_job(run, iterations, written);
   const Study& study = run.study;
   if (!study.profile.file.empty()) apply_profile(study.profile, study.machine.device, run.model, job.graph);
   return job;
 }
 
 SteadyState steady_state_of(const Run& run, const Study& study, const CostModel& cost,
-                            SimulationOptions options) {
+                            SimulationOptions options, Written written) {
   // Intervals are for reports; searching for the steady state needs times only.
   options.intervals = false;
   return find_steady_state([&](std::int64_t iterations) {
-    return simulate(lower_measured_job(run, iterations).graph, study, cost, options).iteration;
+    return simulate(lower_measured_job(run, iterations, written).graph, study, cost, options).iteration;
   });
 }
 
 // Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.
-void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options) {
-  const SteadyState steady = steady_state_of(run, run.study, cost, options);
+void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options, Written written) {
+  const SteadyState steady = steady_state_of(run, run.study, cost, options, written);
   // The graph that was lowered first has fewer iterations than it takes: it is made again with enough, and so
   // is what hangs on it.
   if (steady.iterations != run.iterations) {
-    LoweredJob job = lower_measured_job(run, steady.iterations);
+    LoweredJob job = lower_measured_job(run, steady.iterations, written);
     set_job(run, steady.iterations, job);
     set_memory_limits(run);
   }
@@ -199,11 +199,11 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
 }
 
 // The iteration of the same job on the machine as it should be.
-Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions options) {
+Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions options, Written written) {
   // What-if settings slow ranks and links down; without them it is the machine as described.
   Study ideal = run.study;
   ideal.what_if = {};
-  if (run.iterations > 1) return steady_state_of(run, ideal, cost, options).period;
+  if (run.iterations > 1) return steady_state_of(run, ideal, cost, options, written).period;
   options.intervals = false;
   return simulate(run.graph, ideal, cost, options).iteration;
 }
@@ -235,10 +235,11 @@ void lay_out_job(Run& run, const CostModel& cost, Written written) {
   set_job(run, iterations, job);
 }
 
-Run lower_to_play(const Study& study, const CostModel& cost, const SimulationOptions& options) {
+// As loops wherever not every interval is asked for and every iteration is the same.
+Written written_for(const Study& study, const SimulationOptions& options) {
   const bool may_loop = !(options.intervals && options.every_interval) && options.fold_time &&
                         !(study.what_if.jitter.deviation > 0);
-  return lower_study(study, cost, *options.progress, may_loop ? Written::loops : Written::whole);
+  return may_loop ? Written::loops : Written::whole;
 }
 
 }  // namespace
@@ -277,15 +278,16 @@ Run lower_study(const Study& study, const CostModel& cost, Progress& progress, W
 Run run_study(const Study& study, const SimulationOptions& options) {
   // The cost model first: a wrong name should not wait for a large model to be read.
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
-  Run run = lower_to_play(study, *cost, options);
+  const Written written = written_for(study, options);
+  Run run = lower_study(study, *cost, *options.progress, written);
   if (run.iterations > 1) {
-    simulate_steady_iteration(run, *cost, options);
+    simulate_steady_iteration(run, *cost, options, written);
   } else {
     run.result = simulate(run.graph, run.study, *cost, options);
   }
   run.shares = compute_shares(run.graph, *cost);
   run.like = like_measured(run.study.plan, run.model.facts, run.study.machine.device);
-  if (study.what_if.changes_simulation()) run.ideal = ideal_iteration(run, *cost, options);
+  if (study.what_if.changes_simulation()) run.ideal = ideal_iteration(run, *cost, options, written);
   if (study.what_if.failures.mtbf_of_node > 0) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
                           "what_if.failures");
@@ -298,7 +300,7 @@ Run run_study(const Study& study, const SimulationOptions& options) {
 
 PlayTime foresee_study(const Study& study, const SimulationOptions& options) {
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
-  const Run run = lower_to_play(study, *cost, options);
+  const Run run = lower_study(study, *cost, *options.progress, written_for(study, options));
   return time_of_all(foresee(run.graph, run.study, *cost, options), run.iterations > 1,
                      study.what_if.changes_simulation());
 }

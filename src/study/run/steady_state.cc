@@ -53,10 +53,29 @@ SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of) {
   }
 }
 
-void keep_window(Result& result, const TimeWindow& window, std::int64_t iterations) {
-  result.iteration = window.until - window.from;
+void keep_window(Result& result, const TimeWindow& whole, std::int64_t iterations) {
+  result.iteration = whole.until - whole.from;
+  // What is left out lies on one side of each bound; records are as if it were not there. Without a flush all
+  // ranks leave out the same.
+  TimeWindow window = whole;
+  std::vector<Repetition> within;
+  Time left_out;
+  for (const Repetition& again : result.classes.front().repeated) {
+    const Time until = again.until + left_out + again.skipped();
+    if (until < whole.from) window.from -= again.skipped();
+    if (until < whole.until) {
+      window.until -= again.skipped();
+      if (again.from + left_out > whole.from) within.push_back(again);
+    }
+    left_out += again.skipped();
+  }
+  for (Repetition& again : within) {
+    again.from -= window.from;
+    again.until -= window.from;
+  }
   for (RankClass& ranks : result.classes) {
     ranks.finish = result.iteration;
+    ranks.repeated = within;
     for (auto* const intervals : {&ranks.computes, &ranks.collectives, &ranks.others})
       cut(*intervals, window);
     cut(ranks.chunks, window);

@@ -33,6 +33,6 @@ SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of);
 
 // Leaves of `result`, which was played with that window, what belongs to it. Messages and events stay those
 // simulated.
-void keep_window(Result& result, const TimeWindow& window, std::int64_t iterations);
+void keep_window(Result& result, const TimeWindow& whole, std::int64_t iterations);
 
 }  // namespace armilla

@@ -81,23 +81,28 @@ SimulationOptions of_times_alone() {
   return options;
 }
 
-// The slot that stands for another of `slots` in the order of all micro-batches, as a loop does its slots
-// again: that one, and how many nodes behind its own are the other's.
+// The slot that stands for another in the order of all micro-batches, as a loop does its slots again: that
+// one, and how many nodes behind its own are the other's.
 struct WrittenSlot {
   std::size_t slot = 0;
   std::uint32_t behind = 0;
 };
-WrittenSlot written_slot(const Program& nodes, const std::vector<NodeRange>& written, std::size_t slot,
-                         std::size_t slots) {
+WrittenSlot written_slot(const Program& nodes, const std::vector<NodeRange>& written, std::size_t slot) {
+  WrittenSlot stands{slot, 0};
   // What a loop does again stands behind it.
-  if (nodes.loop.more == 0) return {slot, 0};
-  const std::size_t round = (slots - written.size()) / nodes.loop.more;
-  const auto end = std::ranges::lower_bound(written, nodes.loop.end, {}, &NodeRange::end);
-  const auto in_loop = static_cast<std::size_t>(end - written.begin()) + 1;
-  if (slot < in_loop) return {slot, 0};
-  const std::uint32_t again =
-      std::min(nodes.loop.more, static_cast<std::uint32_t>((slot - in_loop) / round + 1));
-  return {slot - again * round, again * nodes.loop.period};
+  for (const Loop& loop : nodes.loops) {
+    const auto behind = [&](std::uint32_t node) {
+      return static_cast<std::size_t>(std::ranges::upper_bound(written, node, {}, &NodeRange::end) -
+                                      written.begin());
+    };
+    const std::size_t end = behind(loop.end), round = end - behind(loop.end - loop.period);
+    if (stands.slot < end) break;
+    const std::uint32_t again =
+        std::min(loop.more, static_cast<std::uint32_t>((stands.slot - end) / round + 1));
+    stands.slot -= again * round;
+    stands.behind += again * loop.period;
+  }
+  return stands;
 }
 
 // The node with which a slot's passes end. In the nodes of a slot are also some of the exchange between
@@ -179,7 +184,7 @@ struct PlanEvaluator::WatchedSlots {
       ends.emplace_back();
       slots_.emplace_back();
       for (std::size_t slot = 0; slot < least.size(); ++slot) {
-        const WrittenSlot stands = written_slot(graph.programs[p], written[p], slot, least.size());
+        const WrittenSlot stands = written_slot(graph.programs[p], written[p], slot);
         const std::optional<FusedSlotEnd> end = end_of(p, stands.slot);
         if (!end) continue;
         const Time latest = later(std::max(Time(0), longest - least[slot]), end->behind);

@@ -1,0 +1,135 @@
+#include "sim/engine/successors.h"
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+
+namespace armilla {
+namespace {
+
+// How many the host has issued with each node; 0 where it does not issue it.
+std::vector<std::uint32_t> issues_of(const Program& program) {
+  std::vector<std::uint32_t> issues(program.size());
+  std::uint32_t count = 0;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.lane[node] == Lane::device || program.lane[node] == Lane::communication)
+      issues[node] = ++count;
+  }
+  return issues;
+}
+
+bool has_counted_calls(const Graph& graph) {
+  return std::ranges::any_of(graph.collectives, &CollectiveCall::counted_on_device);
+}
+
+// Whether of any two nodes on the device the one with the larger id waits for the other.
+bool computes_in_order(const Program& program) {
+  std::vector<std::uint32_t> over(program.size());  // of those on the device, how many are, when a node is
+  std::uint32_t count = 0;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    // Of a later id it is not known yet what it comes behind; such programs go without chains.
+    for (const std::uint32_t dependence : program.dependences(node)) {
+      if (dependence >= node) return false;
+      over[node] = std::max(over[node], over[dependence]);
+    }
+    if (program.lane[node] != Lane::device) continue;
+    if (over[node] != count) return false;
+    over[node] = ++count;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool computes(const Program& program, std::uint32_t node) {
+  return program.lane[node] == Lane::device &&
+         (program.kind[node] == NodeKind::compute || program.kind[node] == NodeKind::delay);
+}
+
+bool same_successors(const Graph& graph, const Program& a, const Program& b, bool chains) {
+  const auto parts = [](const Program& program) {
+    return std::tie(program.first_dependence, program.dependence, program.loops);
+  };
+  // Lanes count where the host issues (it issues some only) and where chains do; kinds and payloads where
+  // calls make it wait.
+  const bool counts = a.issue_time > Time(0);
+  return counts == (b.issue_time > Time(0)) && ((!counts && !chains) || a.lane == b.lane) &&
+         parts(a) == parts(b) && (!chains || a.kind == b.kind) &&
+         (!counts || !has_counted_calls(graph) || (a.kind == b.kind && a.payload == b.payload));
+}
+
+std::vector<Stretch> stretches_in(const Program& program) {
+  std::vector<Stretch> stretches;
+  std::uint32_t start = 0, skipped = 0;
+  for (const Loop& loop : program.loops) {
+    stretches.push_back({loop, start, skipped, skipped + loop.end + loop.unwritten()});
+    start = loop.end;
+    skipped += loop.unwritten();
+  }
+  stretches.push_back({{program.size(), program.size(), 0, 0}, start, skipped, UINT32_MAX});
+  return stretches;
+}
+
+Successors::Successors(const Graph& graph, const Program& program, const std::vector<Stretch>& stretches,
+                       bool chains)
+    : dependents(program.first_dependence, program.dependence) {
+  if (chains) find_chains(program, stretches);
+  if (program.issue_time > Time(0)) {
+    issues = issues_of(program);
+    const std::uint32_t asked = has_counted_calls(graph) ? program.size() : 0;
+    for (std::uint32_t written = 0; written < asked; ++written) {
+      const bool is_call = program.kind[written] == NodeKind::collective;
+      awaited.push_back(is_call && graph.collectives[program.payload[written]].counted_on_device);
+    }
+  }
+  for (const Stretch& stretch : stretches) reaches.push_back(reach_of(program, stretch.loop));
+}
+
+Successors::Reach Successors::reach_of(const Program& program, const Loop& loop) const {
+  Reach reach{loop.end, loop.end, 0, false};
+  for (std::uint32_t written = loop.end; written < program.size(); ++written) {
+    for (const std::uint32_t dependence : program.dependences(written)) {
+      if (dependence >= loop.first && dependence < loop.end)
+        reach.ends_from = std::min(reach.ends_from, dependence);
+    }
+  }
+  // Only the last written period is repeated. What it reaches back to bounds how many periods a node's end
+  // concerns.
+  for (std::uint32_t written = loop.end - loop.period; written < loop.end; ++written) {
+    for (const std::uint32_t dependence : program.dependences(written))
+      reach.back = std::min(reach.back, dependence);
+    if (!issues.empty() && issues[written] > 0) ++reach.issues_in_period;
+    if (!awaited.empty() && awaited[written]) reach.awaits_in_period = true;
+  }
+  return reach;
+}
+
+// What stands at one place of every period must be followed alike in all of them.
+void Successors::find_chains(const Program& program, const std::vector<Stretch>& stretches) {
+  if (!computes_in_order(program)) return;
+  continues.resize(program.size());
+  for (std::uint32_t node = 0; node + 1 < program.size(); ++node) {
+    const std::span<const std::uint32_t> next = dependents.of(node);
+    continues[node] = computes(program, node) && computes(program, node + 1) && next.size() == 1 &&
+                      next.front() == node + 1 && program.dependences(node + 1).size() == 1;
+  }
+  for (const Stretch& stretch : stretches) {
+    const Loop& loop = stretch.loop;
+    // What enters the loop or leaves it is followed differently the first or the last time, so chains end
+    // there.
+    if (loop.first > 0) continues[loop.first - 1] = false;
+    if (loop.end > 0) continues[loop.end - 1] = false;
+    // A node and its copies are looked up at one written place, whose answer must be true of all of them.
+    for (std::uint32_t place = loop.end - loop.period; place < loop.end; ++place) {
+      bool all = true;
+      for (std::uint32_t node = loop.first + (place - loop.first) % loop.period; node < loop.end;
+           node += loop.period)
+        all = all && continues[node];
+      for (std::uint32_t node = loop.first + (place - loop.first) % loop.period; node < loop.end;
+           node += loop.period)
+        continues[node] = all;
+    }
+  }
+}
+
+}  // namespace armilla

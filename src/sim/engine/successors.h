@@ -1,0 +1,55 @@
+// What follows from the dependences of a program's written nodes, and where its loops (ir/graph.h) lie: what the
+// walker of ranks looks up at every node. Ranks of one program share it, as do programs of equal dependences.
+// Cost: O(nodes + dependences) per loop.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.h"
+#include "sim/engine/dependents.h"
+
+namespace armilla {
+
+// Nodes up to the end of a loop, from the end of the one before, or those behind the last one. A node is
+// called `local` by its number in a program in which all loops before this one are as they are written.
+struct Stretch {
+  Loop loop;                  // shorter by what was left out; behind the last one empty, at the end
+  std::uint32_t start = 0;    // the first node
+  std::uint32_t skipped = 0;  // nodes of loops before it that are not written
+  std::uint32_t behind = 0;   // the first node of the whole program behind it
+
+  std::uint32_t written(std::uint32_t local) const {
+    return local < loop.end ? local : loop.end - loop.period + (local - loop.end) % loop.period;
+  }
+};
+std::vector<Stretch> stretches_in(const Program& program);
+
+// A computation, which may be part of a chain (sim/engine/rank_walker.h).
+bool computes(const Program& program, std::uint32_t node);
+
+// Of a program's written nodes.
+struct Successors {
+  // Of a loop.
+  struct Reach {
+    std::uint32_t back = 0;       // no node of its last written period depends on one before
+    std::uint32_t ends_from = 0;  // no node behind it does on one of the loop before
+    std::int64_t issues_in_period = 0;
+    bool awaits_in_period = false;
+  };
+  Successors(const Graph& graph, const Program& program, const std::vector<Stretch>& stretches, bool chains);
+  Dependents dependents;
+  std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
+  std::vector<bool> continues;        // computations whose chain goes on with the next node; empty: none does
+  std::vector<bool> awaited;          // calls that the host stops at; empty where there is none
+  std::vector<Reach> reaches;         // per stretch
+
+ private:
+  Reach reach_of(const Program& program, const Loop& loop) const;
+  void find_chains(const Program& program, const std::vector<Stretch>& stretches);
+};
+
+// Whether what is known of nodes' successors is the same of both.
+bool same_successors(const Graph& graph, const Program& a, const Program& b, bool chains);
+
+}  // namespace armilla
