@@ -8,9 +8,8 @@
 // only as slots, but as nodes with dependences; so gradients that are exchanged in the last round and weights
 // that are gathered in the first are outside. GPipe goes round twice, forward and then backward: it has two
 // loops. Where iterations follow each other without a flush, each has its own, behind the passes with which
-// the one before ends and it begins. That more rounds are indeed what more micro-batches would have brought is
-// what tests compare.
-// Cost: O(slots + nodes of a few rounds).
+// the one before ends and it begins. That more rounds are indeed what more micro-batches would have brought
+// is what tests compare. Cost: O(slots + nodes of a few rounds).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What follows from the dependences of a program's written nodes, and where its loops (ir/graph.h) lie: what the
-// walker of ranks looks up at every node. Ranks of one program share it, as do programs of equal dependences.
-// Cost: O(nodes + dependences) per loop.
+// What follows from the dependences of a program's written nodes, and where its loops (ir/graph.h) lie: what
+// the walker of ranks looks up at every node. Ranks of one program share it, as do programs of equal
+// dependences. Cost: O(nodes + dependences) per loop.
 #pragma once
 
 #include <cstdint>

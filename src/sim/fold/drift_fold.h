@@ -4,8 +4,8 @@
 // receives has long been there, or only for stages that go at its pace.
 //
 // A stage is a set of ranks that share collectives; one feeds another if it sends to it. Looked at are stages
-// whose collectives are lone (sim/memo/lone_groups.h), whose messages share no links with those of others, and
-// which feed each other in no circle, at moments when none of their own communications is under way: then
+// whose collectives are lone (sim/memo/lone_groups.h), whose messages share no links with those of others,
+// and which feed each other in no circle, at moments when none of their own communications is under way: then
 // nothing of a stage is on any link. Its state is what its ranks are at, which receives wait, and its events,
 // but not how many messages have arrived. Suppose that it was there before, q periods and a time P ago; let Q
 // be a multiple of all stages' q, and P' = P Q / q. What followed the first such look e of a stage follows
@@ -13,12 +13,12 @@
 //   P'(v) = P'(u), e(v) <= e(u), and as many messages were there at each look of u from e(u) on: all that
 //           arrive later were sent after e(v), and repeat as v does; or
 //   P'(v) < P'(u), and u has waited for none from e(u) on, for P'(u) at least, and had taken at e(u) all that
-//           had arrived at e(v): what comes later in u by P'(u) was sent after e(v), and will come P'(v) later.
+//           had arrived at e(v): what u takes P'(u) later was sent after e(v), and comes P'(v) later.
 // So a number of periods, the same for all, is taken out of every loop; but stages then are at different
 // moments, and their ranks later than the run's clock by different times. Behind the loop:
-//   - what a stage sends to one that is later must be there before it is waited for, as it is earlier in truth;
+//   - what a stage sends to one that is later must be there before it is waited for: in truth it is earlier;
 //   - a stage to which a later one sends must be idle: it waits until then, and is as late from there on;
-//   - a collective of both, one that is not lone beside such messages, and all else that depends on moments that
+//   - a collective of both, one that is not lone beside such messages, and all that depends on moments that
 //     the clock does not know are refused (ClocksDisagree): the run is played anew without this.
 // Times are exact, which a property test demands; events that are left out are not counted. Cost: per period
 // and stage O(its nodes under way + pending events + channels).

@@ -1,28 +1,28 @@
 // Folding in time: a run whose whole state has been there before goes on as it did then. What lies between is
 // counted as often as it still fits in, and left out.
 //
-// Programs with loops (ir/graph.h) are looked at whenever the first rank enters another period of its own,
-// at the end of the round. The state is all that decides what happens next: of every rank which nodes have
-// been waited for, are ready, under way or done; every event; messages and who waits for them; chunks, slots
-// and collectives under way; when every link is free. It is seen from now, and of each rank from the period
-// that it is in, so that two states are equal (as digests of 128 bits, event/state_digest.h) exactly when
-// ranks, links and queues stand the same to each other. If all of a loop is still ahead but its periods in
-// use, the rest of the program is the same, too, but for its length; then what followed the earlier moment
-// follows this one:
+// Programs with loops (ir/graph.h) are looked at whenever the first rank enters another period of its own, at
+// the end of the round. The state is all that decides what happens next: of every rank which nodes have been
+// waited for, are ready, under way or done; every event; messages and who waits for them; chunks, slots and
+// collectives under way; when every link is free. It is seen from now, and of each rank from the period that
+// it is in, so that two states are equal (as digests of 128 bits, event/state_digest.h) exactly when ranks,
+// links and queues stand the same to each other. If all of a loop is still ahead but its periods in use, the
+// rest of the program is the same, too, but for its length; then what followed the earlier moment follows
+// this one:
 //   run(n + k q periods) = run(n periods) with what lies between the moments k more times in its place,
-// q being the periods between them. So the longest k q that no rank has come near is taken out of every
-// loop, and sums, counters and ends grow by k times what they grew between the moments. The run goes on with
-// what is left. Of programs with several loops (phases of a schedule, iterations without a flush) that is done
-// in each of them, while all ranks are in it. Where no state has returned for long, stages may drift apart:
-// they are looked at one by one, too (sim/fold/drift_fold.h).
+// q being the periods between them. So the longest k q that no rank has come near is taken out of every loop,
+// and sums, counters and ends grow by k times what they grew between the moments. The run goes on with what
+// is left. Of programs with several loops (phases of a schedule, iterations without a flush) that is done in
+// each of them, while all ranks are in it. Where no state has returned for long, stages may drift apart: they
+// are looked at one by one, too (sim/fold/drift_fold.h).
 //
-// A window (SimulationOptions) cuts what is recorded, so that what is left out lies on one side of each of its
-// bounds: at a bound the run is played on until nothing is under way that was then, and looked at again.
+// A window (SimulationOptions) cuts what is recorded, so that what is left out lies on one side of each of
+// its bounds: at a bound the run is played on until nothing is under way that was then, and looked at again.
 //
 // Exact, as folding ranks is: a property test plays random jobs both ways. It needs that nothing depends on
 // how often something has happened: no jitter, no custom collectives, no shared memory, and a network that
-// knows its state (network/network.h). Otherwise, and where no state returns, everything is played.
-// Cost: per period O(ranks x nodes under way + events + links).
+// knows its state (network/network.h). Otherwise, and where no state returns, everything is played. Cost: per
+// period O(ranks x nodes under way + events + links).
 #pragma once
 
 #include <cstdint>
