@@ -38,8 +38,8 @@ struct SimulationOptions {
   double max_messages = 2e9;
   bool intervals = true;    // keep when every node ran; without, only busy times and collectives
   bool collectives = true;  // tell what each collective took and what held it up
-  // Each of them, also of what is done again and again (RankClass::repeated); without, computations of no layer
-  // that follow each other at once are one, too.
+  // Each of them, also of what is done again and again (RankClass::repeated); without, computations of no
+  // layer that follow each other at once are one, too.
   bool every_interval = true;
   RemoteMemory remote_memory{};              // where the native machine has any
   std::optional<PacketSettings> packets{};   // the same, of files of ns-3 (SystemLayer::packets)

@@ -344,8 +344,8 @@ TEST_P(FoldRepetition, ChangesNothing) {
   EXPECT_GT(both, 20 / kCaseStep);
 }
 
-// Stages that drift apart: folded in time or not, and with ranks folded, equal to the picosecond for every rank
-// and link.
+// Stages that drift apart: folded in time or not, and with ranks folded, equal to the picosecond for every
+// rank and link.
 TEST(FoldDrift, ChangesNothing) {
   int finished = 0, left_out = 0, drifted = 0, folded_ranks = 0;
   for (std::uint32_t seed = 0; seed < 800; seed += kCaseStep) {
