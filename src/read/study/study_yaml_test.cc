@@ -189,7 +189,7 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   EXPECT_EQ(error("recompute_modules=moes"),
             "--set plan.recompute_modules=moes: unknown value 'moes'\n  hint: did you mean 'moe'?");
   EXPECT_EQ(error("recompute_modules=[moe, moe]"),
-            "--set plan.recompute_modules=[moe, moe]: 'moe' is named twice");
+            "--set plan.recompute_modules=[moe, moe]: plan.recompute_modules.1: 'moe' is named twice");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_modules=moe"}),
             "--set plan.recompute_modules=moe: is given beside recompute 'full'\n"
             "  hint: plan.recompute_modules needs plan.recompute selective");
