@@ -460,6 +460,17 @@ TEST_F(SearchTest, ReadsAxes) {
   EXPECT_THAT(lists.axes[2].values, testing::ElementsAre("none", "[optimizer, activations]"));
 }
 
+// A list of parts that are computed again is one value, as a plan has it.
+TEST_F(SearchTest, PartsAreOneValueUnlessListsOfThemAreListed) {
+  const auto axes = [&](const std::string& parts) {
+    return request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  recompute_modules: " + parts + "\n").axes;
+  };
+  EXPECT_TRUE(axes("[moe, layernorm]").empty());
+  EXPECT_TRUE(axes("mlp").empty());
+  ASSERT_EQ(axes("[[moe, layernorm], mlp]").size(), 1u);
+  EXPECT_THAT(axes("[[moe, layernorm], mlp]")[0].values, testing::ElementsAre("[moe, layernorm]", "mlp"));
+}
+
 TEST_F(SearchTest, ARangeMayBeginWithNothing) {
   const SearchSpace space(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  zero: 0..3\n"));
   const auto axis = std::ranges::find(space.axes(), "plan.zero", &SearchAxis::key);

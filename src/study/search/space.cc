@@ -174,7 +174,8 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
 }
 
 // Whether a list is a single value of a key whose values may be lists: axes in their order, blocks of stages,
-// and what is offloaded together. A list of those has lists in it, or values that are no part of one.
+// parts that are computed again, and what is offloaded together. A list of those has lists in it, or values
+// that are no part of one.
 bool is_one_value(const std::string& key, const std::vector<Config>& items) {
   const auto no_part = [&](const Config& item) {
     if (item.is_list()) return true;
@@ -183,7 +184,8 @@ bool is_one_value(const std::string& key, const std::vector<Config>& items) {
     if (key == "plan.stage_blocks") return text == "even" || text == "balanced";
     return items.size() > 1 && text == "none";
   };
-  const bool may_be = key == "plan.order" || key == "plan.stage_blocks" || key == "plan.offload";
+  const bool may_be = key == "plan.order" || key == "plan.stage_blocks" || key == "plan.offload" ||
+                      key == "plan.recompute_modules";
   return may_be && !items.empty() && std::ranges::none_of(items, no_part);
 }
 
