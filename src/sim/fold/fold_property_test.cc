@@ -326,12 +326,12 @@ TEST_P(FoldRepetition, ChangesNothing) {
   // Few have them: one in eleven jobs may have none.
   if (kCaseStep == 1) {
     EXPECT_GT(looked_up, 16);
+    EXPECT_GT(several_loops, on_links ? 4 : 20);
   }
   if (on_links || on_torus) {
     EXPECT_GT(finished, 160 / kCaseStep);
     EXPECT_GT(left_out, 24 / kCaseStep);
     EXPECT_GT(several_periods, 24 / kCaseStep);
-    EXPECT_GT(several_loops, 6 / kCaseStep);
     EXPECT_GT(with_messages, 24 / kCaseStep);
     EXPECT_GT(both, 4 / kCaseStep);
     return;
@@ -339,7 +339,6 @@ TEST_P(FoldRepetition, ChangesNothing) {
   EXPECT_GT(finished, 300 / kCaseStep);
   EXPECT_GT(left_out, 80 / kCaseStep);
   EXPECT_GT(several_periods, 80 / kCaseStep);
-  EXPECT_GT(several_loops, 20 / kCaseStep);
   EXPECT_GT(with_messages, 80 / kCaseStep);
   EXPECT_GT(both, 20 / kCaseStep);
 }
@@ -385,7 +384,9 @@ TEST(FoldDrift, ChangesNothing) {
   EXPECT_GT(finished, 400 / kCaseStep);
   EXPECT_GT(left_out, 200 / kCaseStep);
   EXPECT_GT(drifted, 100 / kCaseStep);
-  EXPECT_GT(folded_ranks, 10 / kCaseStep);
+  if (kCaseStep == 1) {
+    EXPECT_GT(folded_ranks, 10);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(OnLinksOrDimensions, FoldRepetition,
