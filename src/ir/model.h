@@ -69,7 +69,7 @@ struct Operator {
   bool expert = false;    // one of several experts' share of the tokens: divided by expert parallelism
   Exchange exchange = Exchange::none;
   bool core_attention = false;  // Part::core_attn
-  Parts parts;                  // others of a layer that it is in
+  Parts parts{};                // others of a layer that it is in
   // Forward arithmetic that the backward kernel repeats, as a share of it (flash attention: 0.5, the scores).
   double repeated_forward = 0;
   // Of the forward pass with every attention score, and without those that a mask hides; 0: as `forward`.

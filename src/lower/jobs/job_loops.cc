@@ -75,16 +75,16 @@ std::vector<Round> rounds_in(std::span<const PipelineSlot> slots, std::size_t fi
 }
 
 // Slots [first, end), in which every rank goes round as often.
-struct Part {
+struct SlotSpan {
   std::size_t first = 0, end = 0;
   Passes each;
 };
 
 // Where iterations follow each other without a flush, what lies behind the first forward pass of an iteration
 // and the last backward pass of the one before, up to those of the next.
-std::vector<Part> iterations_in(std::span<const PipelineSlot> slots, std::int64_t micro_batches,
-                                std::int64_t each) {
-  std::vector<Part> parts;
+std::vector<SlotSpan> iterations_in(std::span<const PipelineSlot> slots, std::int64_t micro_batches,
+                                    std::int64_t each) {
+  std::vector<SlotSpan> spans;
   std::vector<bool> begun;        // iterations
   std::vector<std::size_t> last;  // backward passes, of each of them
   const auto iteration_of = [&](const PipelineSlot& slot) {
@@ -106,11 +106,11 @@ std::vector<Part> iterations_in(std::span<const PipelineSlot> slots, std::int64_
   // The first forward pass; of every iteration but the last, the next one's first and its own last, in either
   // order; the last backward pass.
   for (std::size_t i = 0; i + 1 < bounds.size(); i += 2)
-    parts.push_back({bounds[i] + 1, bounds[i + 1], {each, each}});
-  return parts;
+    spans.push_back({bounds[i] + 1, bounds[i + 1], {each, each}});
+  return spans;
 }
 
-std::vector<Part> parts_of(const PipelineOrder& order, const Plan& plan, std::size_t rank) {
+std::vector<SlotSpan> spans_of(const PipelineOrder& order, const Plan& plan, std::size_t rank) {
   const std::vector<PipelineSlot>& slots = order.slots[rank];
   const std::int64_t each = round_of(plan) / order.chains;
   const PipelineScheduleInfo& schedule = schedule_of(plan);
@@ -122,8 +122,8 @@ std::vector<Part> parts_of(const PipelineOrder& order, const Plan& plan, std::si
   return {{0, backward, {each, 0}}, {backward, slots.size(), {0, each}}};
 }
 
-std::vector<Round> rounds_in(const PipelineOrder& order, std::size_t rank, const Part& part) {
-  return rounds_in(order.slots[rank], part.first, part.end, order.chunks[rank].size(), part.each);
+std::vector<Round> rounds_in(const PipelineOrder& order, std::size_t rank, const SlotSpan& span) {
+  return rounds_in(order.slots[rank], span.first, span.end, order.chunks[rank].size(), span.each);
 }
 
 // The loop of a program whose nodes [end - period, end) are a round, and which begins at `least` or later;
@@ -158,11 +158,11 @@ std::vector<Loop> find_loops(const LoweredJob& job, const Plan& plan, std::size_
   const std::vector<NodeRange>& nodes = job.slot_nodes[number];
   const Program& program = job.graph.programs[number];
   std::vector<Loop> loops;
-  for (const Part& part : parts_of(job.order, plan, rank)) {
-    std::vector<Round> rounds = rounds_in(job.order, rank, part);
+  for (const SlotSpan& span : spans_of(job.order, plan, rank)) {
+    std::vector<Round> rounds = rounds_in(job.order, rank, span);
     rounds.resize(std::min(rounds.size(), kMostTries));
     const std::uint32_t least =
-        std::max(loops.empty() ? 0U : loops.back().end, part.first == 0 ? 0U : nodes[part.first].first);
+        std::max(loops.empty() ? 0U : loops.back().end, span.first == 0 ? 0U : nodes[span.first].first);
     std::optional<Loop> loop;
     for (const Round& round : rounds) {
       const std::uint32_t end = nodes[round.end - 1].end, first = nodes[round.end - round.length].first;
@@ -184,8 +184,8 @@ std::int64_t round_of(const Plan& plan) {
 
 bool has_rounds(const PipelineOrder& order, const Plan& plan) {
   for (std::size_t rank = 0; rank < order.slots.size(); ++rank) {
-    for (const Part& part : parts_of(order, plan, rank)) {
-      if (rounds_in(order, rank, part).empty()) return false;
+    for (const SlotSpan& span : spans_of(order, plan, rank)) {
+      if (rounds_in(order, rank, span).empty()) return false;
     }
   }
   return true;
