@@ -134,9 +134,9 @@ class TranslateCommand final : public Command {
     if (quiet_) return;
     std::int64_t nodes = 0;
     for (const ChakraTrace& trace : input.job.ranks) nodes += static_cast<std::int64_t>(trace.size());
-    session.out << fmt::format("wrote {}{}: traces of {} ranks, {} nodes\n", files.front().path,
+    session.out << fmt::format("wrote {}{}: traces of {}, {}\n", files.front().path,
                                files.size() > 1 ? " to " + files[input.job.ranks.size() - 1].path : "",
-                               input.job.ranks.size(), with_separators(nodes));
+                               counted(input.job.ranks.size(), "rank"), counted(nodes, "node"));
     if (!input.job.communicators.empty())
       session.out << fmt::format("wrote {}: {} communicators\n", files.back().path,
                                  input.job.communicators.size());

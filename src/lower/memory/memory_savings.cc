@@ -36,7 +36,8 @@ std::vector<Option> options_of(const Model& model, const Plan& plan) {
   };
   if (plan.recompute != Recompute::none) {
     const bool no_blocks = plan.recompute == Recompute::block && plan.recompute_blocks == 0;
-    const bool flash = plan.recompute == Recompute::selective && has_flash_attention(model);
+    const bool flash = plan.recompute == Recompute::selective &&
+                       plan.recompute_modules == Parts{Part::core_attn} && has_flash_attention(model);
     add(
         plan.recompute == Recompute::block ? "recompute_blocks" : "recompute",
         fmt::format("recompute {}", name_of(plan.recompute)),

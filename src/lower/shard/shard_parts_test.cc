@@ -16,7 +16,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 
-constexpr std::int64_t kTokens = 512, kHidden = 256, kInner = 512, kBytes = 2;
+constexpr std::int64_t kTokens = 512, kWidth = 256, kInner = 512, kElement = 2;
 
 Model described(const std::string& rest) {
   return read_described_yaml("layers: 2\nhidden: 256\nheads: 4\nvocabulary: 8192\nsequence: 512\n" + rest,
@@ -28,7 +28,7 @@ Model of_experts() {
 Model dense() {
   return described("family: llama\nkv_heads: 4\nfeed_forward: 512\n");
 }
-constexpr std::int64_t kQueryRank = 96, kKeyRank = 64, kRope = 16, kNope = 32, kValue = 32, kHeads = 4;
+constexpr std::int64_t kQueryRank = 96, kKeyRank = 64, kRope = 16, kNope = 32, kValue = 32, kLatentHeads = 4;
 Model of_latents() {
   return described(
       "family: deepseek\nfeed_forward: 512\nlatent_attention: {query_rank: 96, key_value_rank: 64, "
@@ -65,23 +65,24 @@ std::int64_t freed(const Model& model, Parts modules) {
 
 TEST(RecomputedParts, AreFreedButForWhatTheyRead) {
   constexpr std::int64_t kRows = 2 * kTokens, kGate = 2 * kInner;
-  EXPECT_EQ(freed(of_experts(), {Part::layernorm}), kBytes * kTokens * kHidden) << "not attention's";
-  EXPECT_EQ(freed(of_experts(), {Part::moe_act}), kBytes * kRows * kInner);
+  EXPECT_EQ(freed(of_experts(), {Part::layernorm}), kElement * kTokens * kWidth) << "not attention's";
+  EXPECT_EQ(freed(of_experts(), {Part::moe_act}), kElement * kRows * kInner);
   // Rows on their way in and out, gate and up, their product; weights and numbers of experts in 4 bytes. The
   // norm's result, which they read, stays.
-  constexpr std::int64_t kOfExperts = kBytes * kRows * (2 * kHidden + kGate + kInner) + 2 * 4 * kRows;
+  constexpr std::int64_t kOfExperts = kElement * kRows * (2 * kWidth + kGate + kInner) + 2 * 4 * kRows;
   EXPECT_EQ(freed(of_experts(), {Part::moe}), kOfExperts);
-  EXPECT_EQ(freed(of_experts(), {Part::moe, Part::layernorm}), kOfExperts + kBytes * kTokens * kHidden);
+  EXPECT_EQ(freed(of_experts(), {Part::moe, Part::layernorm}), kOfExperts + kElement * kTokens * kWidth);
   EXPECT_EQ(freed(of_experts(), {Part::moe, Part::moe_act}), kOfExperts);
   // The norm's result, gate and up, their product; what the norm reads stays.
-  EXPECT_EQ(freed(dense(), {Part::mlp}), kBytes * kTokens * (kHidden + kGate + kInner));
+  EXPECT_EQ(freed(dense(), {Part::mlp}), kElement * kTokens * (kWidth + kGate + kInner));
   EXPECT_EQ(freed(dense(), {Part::layernorm}), 0) << "norms inside of products";
   EXPECT_EQ(freed(of_experts(), {Part::mlp}), 0);
   // Queries, keys and values, and what the norms of the compressed make; the part of the keys that is rotated
   // is kept to make them again.
-  EXPECT_EQ(freed(of_latents(), {Part::mla_up_proj}),
-            kBytes * kTokens * (kHeads * (2 * (kNope + kRope) + kValue) + kQueryRank + kKeyRank - kRope));
-  EXPECT_EQ(freed(of_latents(), {Part::layernorm}), kBytes * kTokens * kHidden);
+  EXPECT_EQ(
+      freed(of_latents(), {Part::mla_up_proj}),
+      kElement * kTokens * (kLatentHeads * (2 * (kNope + kRope) + kValue) + kQueryRank + kKeyRank - kRope));
+  EXPECT_EQ(freed(of_latents(), {Part::layernorm}), kElement * kTokens * kWidth);
 }
 
 TEST(RecomputedParts, AreDoneAgainWithTheirCollectives) {
@@ -158,17 +159,17 @@ TEST(ExpertCapacity, IsWhatExpertsWorkOn) {
   // Two experts for the tokens of two ranks, two copies each.
   constexpr std::int64_t kOfExpert = kTokens * 3 / 2;
   EXPECT_THAT(work_named(model, forward, "mlp.experts.gate_up").gemms,
-              ElementsAre(Gemm{kOfExpert, 2 * kInner, kHidden, 2, true}));
+              ElementsAre(Gemm{kOfExpert, 2 * kInner, kWidth, 2, true}));
   for (const PassStep& step : forward.steps) {
     if (step.kind != NodeKind::collective) continue;
-    EXPECT_EQ(step.bytes, Bytes(kBytes * 2 * kOfExpert * kHidden)) << model.names[step.name];
+    EXPECT_EQ(step.bytes, Bytes(kElement * 2 * kOfExpert * kWidth)) << model.names[step.name];
   }
   plan.expert_capacity = 0;
   const BlockShape without = layer_of(of_experts(), plan);
   plan.expert_capacity = 1.5;
   // Half as many rows more, of what they bring, make and leave.
   EXPECT_EQ(layer_of(of_experts(), plan).saved - without.saved,
-            Bytes(kBytes * kTokens * (2 * kHidden + 3 * kInner)));
+            Bytes(kElement * kTokens * (2 * kWidth + 3 * kInner)));
 }
 
 TEST(ExpertCapacity, OneHotDispatchIsProductsWithMasks) {
@@ -179,16 +180,16 @@ TEST(ExpertCapacity, OneHotDispatchIsProductsWithMasks) {
   const BlockShape& layer = shape_named(model, "layers.0");
   constexpr std::int64_t kRows = 2 * kTokens * 5 / 4;
   const Work& dispatch = work_named(model, layer.forward, "mlp.dispatch");
-  EXPECT_THAT(dispatch.gemms, ElementsAre(Gemm{kRows, kHidden, kTokens, 1, false}));
-  EXPECT_EQ(dispatch.flops, Flops(2 * kRows * kHidden * kTokens));
-  EXPECT_EQ(dispatch.bytes, Bytes(kBytes * (kRows * kHidden + kRows * kTokens + kTokens * kHidden)));
+  EXPECT_THAT(dispatch.gemms, ElementsAre(Gemm{kRows, kWidth, kTokens, 1, false}));
+  EXPECT_EQ(dispatch.flops, Flops(2 * kRows * kWidth * kTokens));
+  EXPECT_EQ(dispatch.bytes, Bytes(kElement * (kRows * kWidth + kRows * kTokens + kTokens * kWidth)));
   EXPECT_THAT(work_named(model, layer.forward, "mlp.combine").gemms,
-              ElementsAre(Gemm{kTokens, kHidden, kRows, 1, false}));
+              ElementsAre(Gemm{kTokens, kWidth, kRows, 1, false}));
   EXPECT_THAT(work_named(model, layer.backward, "mlp.dispatch").gemms,
-              ElementsAre(Gemm{kTokens, kHidden, kRows, 1, false}));
+              ElementsAre(Gemm{kTokens, kWidth, kRows, 1, false}));
   // Of the rows, and of the mask, whose numbers weigh them.
   EXPECT_THAT(work_named(model, layer.backward, "mlp.combine").gemms,
-              ElementsAre(Gemm{kRows, kHidden, kTokens, 1, false}, Gemm{kTokens, kRows, kHidden, 1, false}));
+              ElementsAre(Gemm{kRows, kWidth, kTokens, 1, false}, Gemm{kTokens, kRows, kWidth, 1, false}));
 }
 
 }  // namespace

@@ -50,11 +50,7 @@ class BlockWriter {
   Pass forward() {
     PassWriter writer(overlaps_);
     for (std::uint32_t i = block_.first; i < block_.end;) {
-      const CoreRun* run = run_of(i);
-      const std::uint32_t last = run != nullptr ? run->end - 1 : i;
-      // A run of core attention is written in one go, so whatever its operators need gathered comes before
-      // all of it.
-      gather(writer, i, last);
+      gather_for(writer, i);
       i = step_forward(writer, i);
     }
     return writer.take();
@@ -66,7 +62,7 @@ class BlockWriter {
     for (std::uint32_t i = block_.first; i < block_.end;) {
       std::uint32_t next = i + 1;
       for (std::int64_t n = times_repeated(op(i), plan_.recompute_modules); n > 0; --n) {
-        gather(writer, i, i);
+        gather_for(writer, i);
         next = step_forward(writer, i);
       }
       i = next;
@@ -131,6 +127,13 @@ class BlockWriter {
     const auto found = std::find_if(runs_.begin(), runs_.end(),
                                     [&](const CoreRun& run) { return i >= run.first && i < run.end; });
     return found == runs_.end() ? nullptr : &*found;
+  }
+
+  // What is written in one step with operator i needs gathered: a run of core attention is written in one go,
+  // so whatever its operators need comes before all of it.
+  void gather_for(PassWriter& writer, std::uint32_t i) {
+    const CoreRun* run = run_of(i);
+    gather(writer, i, run != nullptr ? run->end - 1 : i);
   }
 
   // What operators first to last need gathered, but for what arrives in pieces.

@@ -13,7 +13,7 @@ struct Channel;
 // without such ranks.
 struct ClocksDisagree {};
 
-// Each throws ClocksDisagree.
+// Each but `arrives` may throw ClocksDisagree.
 class ClockWatch {
  public:
   virtual ~ClockWatch() = default;

@@ -14,6 +14,8 @@ namespace {
 // What has not repeated for so long will not soon.
 constexpr std::size_t kMostLooks = 128;
 constexpr std::int64_t kMostPeriods = 64;
+// Each look takes note of all stages and feeds, and is compared with those before.
+constexpr std::size_t kMostStages = 64, kMostFeeds = 256;
 
 }  // namespace
 
@@ -112,10 +114,13 @@ bool DriftFold::find_stages() {
     stages_[number->second].ranks.push_back(static_cast<std::int32_t>(rank));
     stages_[number->second].calls += calls[rank];
   }
+  if (stages_.size() > kMostStages || channels.size() > kMostFeeds) return false;
+  std::map<std::int32_t, std::size_t> fed_by;  // by rank: of several, their messages would meet on its link
   for (const auto& [ends, messages] : channels) {
     const auto& [source, destination, tag, bytes] = ends;
     const std::size_t from = stage_of(source), to = stage_of(destination);
     if (messages.first != messages.second || from == to) return false;
+    if (fed_by.try_emplace(destination, from).first->second != from) return false;
     stages_[to].feeds.push_back(feeds_.size());
     Feed& feed = feeds_.emplace_back();
     feed.from = from;
@@ -215,7 +220,7 @@ bool DriftFold::look(Stage& stage) {
   }
   stage.repeats = !fresh;
   before->second = std::move(look);
-  if (stage.looks.size() >= kMostLooks) {
+  if (stage.looks.size() >= kMostLooks || stage.alike.size() >= kMostLooks) {
     end();
     return false;
   }
@@ -291,8 +296,6 @@ bool DriftFold::try_to_leave_out() {
   }
   const std::int64_t times = parts_.walker.spare_periods() / periods;
   if (times < 1) return false;
-  if (!std::ranges::all_of(order_, [&](std::size_t stage) { return goes_on(stages_[stage], periods); }))
-    return false;
   for (const Stage& stage : stages_) {
     if (!performs_all(stage)) return false;
     for (const std::int32_t rank : stage.ranks) {
@@ -300,6 +303,8 @@ bool DriftFold::try_to_leave_out() {
         return false;
     }
   }
+  if (!std::ranges::all_of(order_, [&](std::size_t stage) { return goes_on(stages_[stage], periods); }))
+    return false;
   leave_out(times * periods);
   return true;
 }

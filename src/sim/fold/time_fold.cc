@@ -95,7 +95,7 @@ void TimeFold::look() {
     }
   }
   before->second = std::move(moment);
-  if (moments_.size() == kManyMoments) drift_.begin(loop_);
+  if (fresh && moments_.size() == kManyMoments) drift_.begin(loop_);
 }
 
 void TimeFold::leave_out(const Moment& from, const Moment& until, std::int64_t times) {

@@ -89,13 +89,16 @@ class RingUsers {
     // Those of no grid may go anywhere in the dimension.
     const bool differ = std::ranges::any_of(
         lines_, [&](const auto& member) { return member.second != lines_.front().second; });
-    bool any_alone = false;
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
-      const bool follows = i > 0 && lines_[i - 1].first == lines_[i].first;
-      const bool leads = i + 1 < lines_.size() && lines_[i + 1].first == lines_[i].first;
-      any_alone = any_alone || (!follows && !leads);
+    const auto on_first = static_cast<std::size_t>(
+        std::ranges::find_if(lines_,
+                             [&](const auto& member) { return member.first != lines_.front().first; }) -
+        lines_.begin());
+    bool is_grid = lines_.size() % on_first == 0;  // the same members on every line
+    for (std::size_t i = on_first; is_grid && i < lines_.size(); ++i) {
+      is_grid = lines_[i].second == lines_[i - on_first].second &&
+                (lines_[i].first == lines_[i - 1].first) == (i % on_first != 0);
     }
-    if (differ && any_alone) {
+    if (differ && !is_grid) {
       for (std::int32_t rank = 0; rank < graph_.ranks; ++rank) {
         if (!use(rank, family)) return false;
       }

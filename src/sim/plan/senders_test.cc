@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace armilla {
@@ -118,6 +119,29 @@ TEST(Senders, GroupsUseTheShorterWayOfARing) {
   EXPECT_EQ(shared({0, 1, 2, 4}, {5, 6}), 1U);
   EXPECT_EQ(shared({0, 2}, {4, 6}), 0U);
   EXPECT_EQ(shared({0, 2}, {1, 3}), 1U);
+}
+
+// Groups of no grid, here two on each of two rings but at other places, go from ring to ring at any.
+TEST(Senders, GroupsOfNoGridMayUseEveryCable) {
+  const auto shared = [](const std::vector<std::int32_t>& one) {
+    JobOnARing job;
+    job.machine.dimensions.front().size = 4;
+    job.machine.dimensions.push_back(
+        {"rail", DimensionKind::switched, 2, gigabytes_per_second(1), nanoseconds(100)});
+    job.graph.programs.resize(3);
+    job.graph.program_of = {2, 2, 2, 2, 2, 2, 2, 2};
+    job.add({one});
+    job.add({{1, 2}});
+    for (const std::int32_t rank : one) job.graph.program_of[static_cast<std::size_t>(rank)] = 0;
+    for (const std::int32_t rank : {1, 2}) {
+      if (std::ranges::find(one, rank) == one.end()) job.graph.program_of[static_cast<std::size_t>(rank)] = 1;
+    }
+    job.call(0);
+    job.call(1, 1);
+    return job.shared() & 1U;
+  };
+  EXPECT_EQ(shared({0, 3, 4, 7}), 0U);
+  EXPECT_EQ(shared({0, 3, 6, 7}), 1U);
 }
 
 TEST(Senders, MessagesAloneShareWithNobody) {
