@@ -341,8 +341,7 @@ NOT_MODELLED = """## Where it is off, and why
 - Attention kernels of 30 ms and more, whose clocks fall as in a training loop; PyTorch's grouped products on H100, which hide what they move.
 - Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up; compiled steps with many
   parameters, 15 to 25 % too low (their backward passes seem to give little back before they end); tensors of nanotron that are freed late.
-- Mixtures of experts on TPUs: one-hot products that dispatch tokens where experts have a capacity (MaxText's dense einsum), slots of experts that stay empty, casts
-  around grouped products in fp8. How fast TPUs put tokens in the order of their experts is an assumption (a third of the attained bandwidth).
+- Mixtures of experts on TPUs: slots of experts with a capacity that stay empty, casts around grouped products in fp8. How fast TPUs put tokens in the order of their experts is an assumption (a third of the attained bandwidth).
 - TPUs: XLA's own scheduling, and the network between slices, whose rate is not published.
 
 ## More measurements
