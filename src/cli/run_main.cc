@@ -213,9 +213,10 @@ void require_value_before_rest(const std::vector<std::string>& typed, const CLI:
 }
 
 // What is written where is said by these options, whatever the command; what cannot be written is refused
-// before the work, and so is a file that two would write. (The prefix of translate's traces is no file.)
+// before the work, and so is a file that two would write. (Databases are opened before it: of them only the
+// latter matters. The prefix of translate's traces is no file.)
 void check_outputs(const CLI::App& command) {
-  constexpr std::array<std::string_view, 6> kOutputs = {"json", "csv", "svg", "trace", "links-csv", "save"};
+  constexpr std::array<std::string_view, 5> kOutputs = {"json", "csv", "svg", "trace", "links-csv"};
   std::vector<std::string> files;
   for (const CLI::Option* option : command.get_options()) {
     const auto names_output = [&](const std::string& name) {
@@ -230,6 +231,9 @@ void check_outputs(const CLI::App& command) {
       files.push_back(path);
     }
   }
+  const CLI::Option* const database = command.get_option_no_throw("--save");
+  if (!files.empty() && database != nullptr && database->count() > 0)
+    files.push_back(database->as<std::string>());
   check_targets(files);
 }
 

@@ -99,16 +99,17 @@ void TimeFold::look() {
 }
 
 void TimeFold::leave_out(const Moment& from, const Moment& until, std::int64_t times) {
-  parts_.walker.leave_out((until.period - from.period) * times, (until.at - from.at) * times);
+  const std::int64_t periods = until.period - from.period;
+  parts_.walker.leave_out(periods * times, (until.at - from.at) * times);
   parts_.recorder.repeat(from.ranks, until.ranks, {from.at, until.at, times});
   parts_.network.repeat(from.links, until.links, times);
   parts_.memoised.repeat(from.performed, until.performed, times);
   events_ += (until.events - from.events) * times;
   left_out_ += (until.at - from.at) * times;
-  moments_.clear();
+  moments_.clear();  // `from` among them
   drift_.end();
   // Up to a bound of the window; behind it there is more to leave out.
-  is_over_ = parts_.walker.spare_periods() < until.period - from.period;
+  is_over_ = parts_.walker.spare_periods() < periods;
   is_looking_ = !is_over_ || !parts_.walker.is_last(loop_);
 }
 
