@@ -53,9 +53,11 @@ TEST(Translate, GradientsAreThoseOfAllParameters) {
     if (entry.path().extension() == ".md") continue;
     SCOPED_TRACE(entry.path().filename().string());
     const Model model = read_model(entry.path().string(), {{}, 1});
-    std::int64_t vectors = 0;  // biases, norms
-    for (const Parameter& parameter : model.parameters)
-      vectors += parameter.trainable && parameter.shape.size() < 2 ? parameter.elements : 0;
+    std::int64_t vectors = 0;  // biases, also those of several experts in one table; norms
+    for (const Parameter& parameter : model.parameters) {
+      const bool is_vector = parameter.shape.size() < 2 || parameter.name.ends_with(".bias");
+      vectors += parameter.trainable && is_vector ? parameter.elements : 0;
+    }
     const std::int64_t parameters = totals(model).parameters;
     for (const TextPolicy policy :
          {TextPolicy::data, TextPolicy::hybrid_data_model, TextPolicy::hybrid_model_data}) {
