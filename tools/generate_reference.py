@@ -330,8 +330,8 @@ NOT_MODELLED = """## Where it is off, and why
   instead of 12.6, halves of them alike, and those of FSDP by 9.8 instead of 9.9. Rates in a loop (`sustained`), fitted to steps, have the average in them.
 - Two A100 nodes are `hgx-staged`, a fit to such rows (NICs without GPUDirect). NCCL changes between rings and trees at the sizes that are predicted
   for two GPUs per node; with four and eight, trees begin at 4 and 13 MiB, not at 0.8 and 1.6, and calls in between are predicted up to twice too fast.
-- A message between two nodes. In the pairwise servers' rows up to 4 MiB it is the sender's kernel that was timed, eleven in a row, which is done when
-  buffers hold the bytes (8.6 GB/s of 10), not when they have passed the sockets (2.2 GB/s, which is predicted): up to four times too slow; the same
+- A message between two nodes. In the pairwise servers' rows it is the sender's kernel that was timed, eleven in a row, which is done when buffers hold the
+  bytes; from 1.5 to 6 MB, where these fill up, such rows are up to twice too fast or too slow. The same
   file was published for A100 and H100. Of H100 one message attains 36 of 50 GB/s (two channels), as many as there are NICs 46: 20 % too fast.
 - A few microseconds: two sources that timed all-reduces of less than 1 MiB on the same machine differ by a factor of 3 (H100, two to four GPUs:
   predictions are 60 % below one, 20 % above the other).

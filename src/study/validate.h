@@ -39,6 +39,10 @@ namespace armilla {
 Study study_of(const MeasuredPlan& plan, const std::string& where);
 // That of the machine of a measured collective, for run_collective. Throws Error.
 Study study_of(const MeasuredCollective& collective, const std::string& where);
+// How long the kernel of a sender takes, of as many messages in a row as Vidur times (the median), by TCP
+// sockets: it is done when buffers hold its bytes, which it fills at the line's rate. `delivered` is what one
+// message takes until it has been received, on the study's machine.
+double sender_seconds(const Study& study, std::int64_t bytes, double delivered);
 // The kernel as the models' own builder would give it. Throws Error for operations that no model has.
 Work work_of(const MeasuredKernel& kernel, const std::string& where);
 

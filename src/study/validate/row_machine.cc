@@ -21,10 +21,11 @@ struct KnownDevice {
   // Of a server: each serves as many of its devices in a row as the others; 0: one each.
   std::int64_t adapters = 0;
   double adapter_rate = 0;  // of one, in B/s; 0: its part of the server's
+  bool sockets = false;     // between servers: TCP, no RDMA
 };
 constexpr std::array kKnownDevices = {
-    KnownDevice{{"a100", "pairwise"}, "a100-80gb-pcie", "azure-nc96", 1},
-    KnownDevice{{"h100", "pairwise"}, "h100-pcie", "nvl-pairs", 1},
+    KnownDevice{{"a100", "pairwise"}, "a100-80gb-pcie", "azure-nc96", 1, 0, true},
+    KnownDevice{{"h100", "pairwise"}, "h100-pcie", "nvl-pairs", 1, 0, true},
     KnownDevice{{"a100", "pcie"}, "a100-80gb-pcie", "dgx-a100"},
     KnownDevice{{"a100", "40gb"}, "a100-40gb-sxm", "dgx-a100"},
     KnownDevice{{"a100", " on unnamed"}, "a100-80gb-sxm", "hgx-staged", 4, 7.8e9},
@@ -191,6 +192,10 @@ void shape(Machine& machine, const RowMachine& row, const KnownDevice& known) {
 
 Device device_of_row(const std::string& device, const std::string& where) {
   return load_device(std::string(known_device(device, where).device), where);
+}
+
+bool by_sockets(const std::string& device, const std::string& where) {
+  return known_device(device, where).sockets;
 }
 
 Machine machine_of(const RowMachine& row, const std::string& where) {

@@ -21,6 +21,8 @@ struct RowMachine {
 
 // Throws Error for a device that the zoo does not have.
 Machine machine_of(const RowMachine& row, const std::string& where);
+// Whether messages between the servers of these devices go by TCP sockets. Throws Error likewise.
+bool by_sockets(const std::string& device, const std::string& where);
 // The zoo's device alone. Throws Error likewise.
 Device device_of_row(const std::string& device, const std::string& where);
 

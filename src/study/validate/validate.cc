@@ -181,9 +181,13 @@ class Validator {
                   "for example all_reduce");
     SimulationOptions options;
     options.intervals = false;
-    const Run run =
-        run_collective(study_of(collective, row.measured.where), *kind, Bytes(collective.bytes), options);
+    const Study study = study_of(collective, row.measured.where);
+    const Run run = run_collective(study, *kind, Bytes(collective.bytes), options);
     row.predicted = in_seconds(run.result.iteration);
+    const bool between_nodes = collective.nodes > 1 && name == "send-recv";
+    if (between_nodes && family_of(row.measured) == "vidur" &&
+        by_sockets(collective.system, row.measured.where))
+      row.predicted = sender_seconds(study, collective.bytes, *row.predicted);
     row.work = static_cast<double>(collective.bytes) * bus_factor(*kind, collective.devices);
     row.study = fmt::format("{} among {} of {}", name, collective.devices, run.study.machine.name);
     for (const CollectiveRecord& record : run.result.collectives)

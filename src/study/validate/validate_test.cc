@@ -8,6 +8,7 @@
 #include "read/measurements.h"
 #include "read/read.h"
 #include "study/run.h"
+#include "study/validate/row_machine.h"
 #include "study/validate/row_model.h"
 
 namespace armilla {
@@ -417,6 +418,35 @@ TEST(RowStudy, MessagesOfTwoDevicesSetUpNoRings) {
   EXPECT_EQ(protocols[0].share, 1);
   row.kind = "all_reduce";
   EXPECT_GT(study_of(row, "x.csv:2").machine.dimensions[0].protocols.size(), 1u);
+}
+
+// 10 GB/s until buffers of 18 MiB are full, then the 2.2 GB/s that arrive; 5 us to start.
+TEST(RowStudy, SendersAreDoneWhenBuffersHoldTheirBytes) {
+  const MeasuredCollective row{"4xA100 pairwise NVLink", "send_recv", 2, 2, 1 << 20};
+  const Study study = study_of(row, "x.csv:2");
+  constexpr double kLine = 10e9, kAttained = 2.2e9, kStart = 5e-6;
+  const auto sender = [&](std::int64_t bytes) {
+    return sender_seconds(study, bytes, kStart + static_cast<double>(bytes) / kAttained);
+  };
+  EXPECT_NEAR(sender(1'000'000), kStart + 1e6 / kLine, 1e-9);  // eleven of 1 MB fit
+  EXPECT_NEAR(sender(100'000'000), 100e6 / kAttained, 1e-9);   // not one of 100 MB does
+  EXPECT_NEAR(sender(10'000'000), 10e6 / kAttained, 1e-9);     // two of 10 MB do, which the median leaves out
+  for (std::int64_t bytes = 1 << 10; bytes < 1 << 26; bytes *= 2) EXPECT_LT(sender(bytes), sender(2 * bytes));
+}
+
+TEST(RowMachine, OnlyBridgedPairsSendBySockets) {
+  EXPECT_TRUE(by_sockets("4xA100 pairwise NVLink", "x.csv:2"));
+  EXPECT_FALSE(by_sockets("DGX-A100 NVLink3", "x.csv:2"));
+}
+
+// Which kernels are timed is the source's affair.
+TEST(Validate, OnlyVidursMessagesAreTheSenders) {
+  const std::string head =
+      "system,gpus,nodes,collective,bytes,time_us,source\n4xA100 pairwise NVLink,2,2,send_recv,1048576,100,";
+  const auto predicted = [&](const char* source) {
+    return *validate({parse_measurements(head + source + "\n", "c.csv")}).rows.front().predicted;
+  };
+  EXPECT_GT(predicted("somebody else"), 3 * predicted("github microsoft/vidur@7d47513:data"));
 }
 
 // Llama 3 8B and GPT-3 175B by their numbers alone.
