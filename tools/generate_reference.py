@@ -220,7 +220,7 @@ GOALS = (
     ("collectives", "below 1 MiB", r".* below", "mape", 20, "sources that differ by a factor of 3 on the same machine"),
     ("kernels", "matrix products", r".* (grouped_)?gemm ", "median", 8, "fp8 products of inference engines on Blackwell; grouped ones of PyTorch, which hide what they move"),
     ("kernels", "attention", r".* attention_", "median", 10, "kernels of 30 ms and more, whose clocks fall"),
-    ("kernels", "memory-bound", r".* memory-bound", "median", 12, "data that stay in the L2 cache; norms differ by library"),
+    ("kernels", "memory-bound", r".* memory-bound", "median", 12, "norms differ by library"),
 )
 
 KINDS_OF_ROWS = {"training.csv": "training", "memory.csv": "memory", "collectives.csv": "collectives", "kernels.csv": "kernels"}
@@ -335,8 +335,8 @@ NOT_MODELLED = """## Where it is off, and why
   file was published for A100 and H100. Of H100 one message attains 36 of 50 GB/s (two channels), as many as there are NICs 46: 20 % too fast.
 - A few microseconds: two sources that timed all-reduces of less than 1 MiB on the same machine differ by a factor of 3 (H100, two to four GPUs:
   predictions are 60 % below one, 20 % above the other).
-- Small kernels: additions and norms whose data stay in the L2 cache (up to twice too slow), norms of fewer rows than there are multiprocessors (too
-  fast). Norms differ by library: on Blackwell cuDNN's move 0.8 of the bandwidth forward and 0.55 backward, PyTorch's 0.56 and 0.26; here all are alike.
+- Small kernels: activations and rotations of few rows, whose launches are of 1 to 3 us (sources round to 1 us). Norms differ by library: on Blackwell cuDNN's
+  move 0.8 of the bandwidth forward and 0.55 backward, PyTorch's 0.56 and 0.26; here all are alike.
 - fp8 products of inference engines on Blackwell above 4 Tflop, which run at 0.35 to 0.4 of the peak there and must be faster in training.
 - Attention kernels of 30 ms and more, whose clocks fall as in a training loop; PyTorch's grouped products on H100, which hide what they move.
 - Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up; compiled steps with many

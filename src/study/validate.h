@@ -45,6 +45,10 @@ Study study_of(const MeasuredCollective& collective, const std::string& where);
 double sender_seconds(const Study& study, std::int64_t bytes, double delivered);
 // The kernel as the models' own builder would give it. Throws Error for operations that no model has.
 Work work_of(const MeasuredKernel& kernel, const std::string& where);
+// The same as a kernel in a layer of a serving engine does it, where the row is of one: what the kernels
+// before have left in the device's L2 cache counts as the fewer bytes that its memory would move meanwhile,
+// and rows of norms as those that fill multiprocessors.
+Work within_layer(Work work, const MeasuredKernel& kernel, const Device& device);
 
 // Throws Error where no row of a file can be predicted: that of its first row.
 Validation validate(const std::vector<MeasurementFile>& files, Progress& meter = no_progress());

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -122,6 +125,11 @@ double keys_per_query(const std::string& notes) {
   return 1;
 }
 
+// Of a layer of an engine that serves ("emb of ... tp=2").
+bool is_of_engine(const MeasuredKernel& k) {
+  return k.notes.find(" of ") != std::string::npos;
+}
+
 Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype) {
   std::int64_t columns = k.n;
   const std::int64_t parts = std::max<std::int64_t>(1, number_after(k.notes, "tp="));
@@ -134,8 +142,8 @@ Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype)
   work.kind = kind.flops == 0 ? WorkKind::copy : WorkKind::vector;
   work.dtype = dtype;
   work.kernel = kind.kernel;
-  // Layers of an engine that serves ("emb of ... tp=2") are of PyTorch before its gathers were vectorised.
-  if (kind.word == "emb" && k.notes.find(" of ") != std::string::npos) work.kernel = Kernel::gather;
+  // PyTorch's before its gathers were vectorised.
+  if (kind.word == "emb" && is_of_engine(k)) work.kernel = Kernel::gather;
   work.flops = Flops(elements * kind.flops);
   work.bytes = Bytes(static_cast<std::int64_t>(kind.passes * static_cast<double>(bytes_of(dtype, elements))));
   return work;
@@ -279,6 +287,39 @@ double sender_seconds(const Study& study, std::int64_t bytes, double delivered) 
   }
   std::ranges::nth_element(calls, calls.begin() + kCalls / 2);
   return calls[kCalls / 2];
+}
+
+Work within_layer(Work work, const MeasuredKernel& kernel, const Device& device) {
+  // NVIDIA's architecture white papers: GA100 has 40 MB, GH100 50 MB in two partitions, each of which keeps
+  // what its own multiprocessors read, so that half holds other data; GA102 6 MB in one. How much faster than
+  // the memory they are, additions that fit show. Threads of a multiprocessor: CUDA's table of compute
+  // capabilities.
+  struct Cache {
+    std::string_view device;
+    double bytes, of_memory;
+    std::int64_t threads;
+  };
+  constexpr std::array kCaches = {Cache{"a100-80gb-sxm", 20e6, 1.5, 2048}, Cache{"h100-sxm", 25e6, 1.8, 2048},
+                                  Cache{"a40", 6e6, 2, 1536}};
+  constexpr std::int64_t kThreadsOfRow = 1024;  // vLLM's layernorm_kernels.cu
+  const bool norm = work.kernel == Kernel::norm;
+  const auto* const cache = std::ranges::find(kCaches, device.name, &Cache::device);
+  // What is bound by instructions gains nothing: activations and rotations take as long from either.
+  if (!is_of_engine(kernel) || cache == kCaches.end() || !device.kernels ||
+      !(norm || work.kernel == Kernel::any) || work.kind == WorkKind::matrix)
+    return work;
+  const MemoryRates& rates = device.kernels->memory;
+  auto bytes = static_cast<double>(work.bytes.value);
+  if (norm) {
+    const std::int64_t at_once = device.kernels->processors * (cache->threads / kThreadsOfRow);
+    const std::int64_t waves = (kernel.m + at_once - 1) / at_once;
+    bytes *= static_cast<double>(waves * at_once) / static_cast<double>(kernel.m);
+  }
+  const double share = norm ? rates.norm : rates.efficiency;
+  const double saved = share / std::max(share, rates.efficiency) - share / cache->of_memory;
+  bytes -= std::min(bytes, cache->bytes) * saved;
+  work.bytes = Bytes(std::llround(bytes));
+  return work;
 }
 
 // Of more operations or bytes than can be counted.

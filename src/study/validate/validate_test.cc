@@ -7,6 +7,7 @@
 #include "ir/model.h"
 #include "read/measurements.h"
 #include "read/read.h"
+#include "read/study.h"
 #include "study/run.h"
 #include "study/validate/row_machine.h"
 #include "study/validate/row_model.h"
@@ -573,6 +574,32 @@ TEST(RowStudy, LayersOfServingEnginesAreTheirKernels) {
   EXPECT_EQ(work_of(kernel, "k.csv:2").bytes, Bytes(2 * kElements * kBytes * 5 / 4)) << "a key per 4 queries";
   kernel.notes = "attn_rope of Qwen/Qwen-72B tp=2";
   EXPECT_EQ(work_of(kernel, "k.csv:2").bytes, Bytes(2 * kElements * kBytes)) << "half of queries and of keys";
+}
+
+// A100's memory moves 0.8 of its bandwidth, its cache 1.5 times that bandwidth; 216 rows of norms fill it.
+TEST(RowStudy, LayersOfServingEnginesFindInTheCacheWhatWasJustWritten) {
+  const Device device = load_device("a100-80gb-sxm", "test");
+  ASSERT_TRUE(device.kernels);
+  EXPECT_EQ(device.kernels->processors, 108);
+  MeasuredKernel kernel;
+  kernel.dtype = "fp16";
+  kernel.n = 4096;
+  kernel.operation = "add";
+  const auto moved = [&](std::int64_t rows) {
+    kernel.m = rows;
+    return static_cast<double>(within_layer(work_of(kernel, "k.csv:2"), kernel, device).bytes.value);
+  };
+  constexpr double kRow = 3 * 4096 * 2, kCache = 20e6, kSaved = 1 - 0.8 / 1.5;
+  EXPECT_EQ(moved(100), 100 * kRow) << "of no engine";
+  kernel.notes = "add of meta-llama/Llama-2-7b-hf tp=1";
+  EXPECT_NEAR(moved(100), 100 * kRow * (1 - kSaved), 1);
+  EXPECT_NEAR(moved(4096), 4096 * kRow - kCache * kSaved, 1);
+  kernel.operation = "input_layernorm";
+  EXPECT_EQ(moved(1), moved(216));
+  EXPECT_GT(moved(217), 1.5 * moved(216));
+  EXPECT_NEAR(moved(2160), 2160 * kRow - kCache * (0.52 / 0.8 - 0.52 / 1.5), 1);
+  kernel.operation = "mlp_act";
+  EXPECT_EQ(moved(100), 100 * kRow) << "bound by instructions";
 }
 
 TEST(RowStudy, BackwardKernelsOfEightBitsDoNotSkipWhatAWindowHides) {
