@@ -10,19 +10,15 @@
 
 #include <exception>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace armilla {
 
 class Error : public std::exception {
  public:
-  Error(std::string where_, std::string message_, std::string hint_ = {}, std::vector<std::string> keys_ = {})
-      : where(std::move(where_)),
-        message(std::move(message_)),
-        hint(std::move(hint_)),
-        keys(std::move(keys_)),
-        text_(compose()) {}
+  Error(std::string where_, std::string message_, std::string hint_ = {}, std::vector<std::string> keys_ = {});
+  Error(const Error&);
+  ~Error() override;
 
   const char* what() const noexcept override { return text_.c_str(); }
 
@@ -32,12 +28,6 @@ class Error : public std::exception {
   const std::vector<std::string> keys;
 
  private:
-  std::string compose() const {
-    std::string text = where.empty() ? message : where + ": " + message;
-    if (!hint.empty()) text += "\n  hint: " + hint;
-    return text;
-  }
-
   std::string text_;
 };
 
