@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/units_text.h"
 #include "read/topology.h"
 
 namespace armilla {
@@ -63,15 +64,18 @@ constexpr ParameterInfo kOversubscription = {
 
 constexpr std::array kFatTreeParameters = {
     ParameterInfo{"k", ParameterType::count, "4", "ports of every switch, even; k^3 / 4 devices"},
+    ParameterInfo{"oversubscription", ParameterType::count, "1",
+                  "bandwidth of an edge switch towards devices per bandwidth away from them"},
     kBandwidthParameter, kLatencyParameter};
 
 // Al-Fares, Loukissas, Vahdat, SIGCOMM 2008: k pods of k/2 edge and k/2 aggregation switches, (k/2)^2
-// core switches.
+// core switches. Oversubscribed, all links above the edge switches are as much thinner.
 MachineLinks make_fat_tree(const ParameterValues& values) {
   const std::int64_t k = count_of(values, "k", 2), half = k / 2;
   if (k % 2 != 0)
     throw Error(values.where("k"), fmt::format("{} ports cannot be halved", k), "an even number");
   const Bandwidth bandwidth = values.bandwidth("bandwidth");
+  const Bandwidth up(bandwidth.value / static_cast<double>(count_of(values, "oversubscription", 1)));
   const Time latency = values.time("latency");
   GraphBuilder builder;
   const std::int64_t devices = checked_multiply(k * half, half, values.where("k"));
@@ -84,12 +88,10 @@ MachineLinks make_fat_tree(const ParameterValues& values) {
     builder.join(device, edge + device / half, bandwidth, latency);
   for (std::int64_t i = 0; i < k * half; ++i) {
     const std::int64_t pod = i / half, place = i % half;
-    for (std::int64_t j = 0; j < half; ++j)
-      builder.join(edge + i, middle + pod * half + j, bandwidth, latency);
+    for (std::int64_t j = 0; j < half; ++j) builder.join(edge + i, middle + pod * half + j, up, latency);
     // Aggregation switches in the same place of their pods share core switches, so that any two pods have
     // (k/2)^2 ways.
-    for (std::int64_t j = 0; j < half; ++j)
-      builder.join(middle + i, core + place * half + j, bandwidth, latency);
+    for (std::int64_t j = 0; j < half; ++j) builder.join(middle + i, core + place * half + j, up, latency);
   }
   return std::move(builder).in_one_dimension("fabric");
 }
@@ -179,6 +181,8 @@ MachineLinks make_rail_pods(const ParameterValues& values) {
        {"rail", DimensionKind::switched, all_nodes, rail, from_seconds(in_seconds(latency) * hops / 2)}});
 }
 
+constexpr ParameterInfo kGlobalLatency = {"global-latency", ParameterType::time, "1us",
+                                          "of a link between groups"};
 constexpr std::array kDragonflyParameters = {
     ParameterInfo{"routers", ParameterType::count, "4", "a, of a group, each joined with every other"},
     ParameterInfo{"hosts", ParameterType::count, "2", "p, devices of a router"},
@@ -186,21 +190,41 @@ constexpr std::array kDragonflyParameters = {
     ParameterInfo{"groups", ParameterType::count, "", "at most a h + 1, which is the default"},
     kBandwidthParameter,
     kLatencyParameter,
-    ParameterInfo{"global-latency", ParameterType::time, "1us", "of a link between groups"}};
+    kGlobalLatency};
+
+// How many groups there are, of `switches` each with `global` links to other groups.
+std::int64_t groups_of(const ParameterValues& values, std::int64_t switches, std::string_view kind,
+                       std::int64_t global) {
+  const std::int64_t most = checked_multiply(switches, global, "topology") + 1;
+  const std::int64_t groups = values.is_set("groups") ? count_of(values, "groups", 1) : most;
+  if (groups > most) {
+    throw Error(values.where("groups"),
+                fmt::format("{} groups, and {} {} with {} each reach {} others", groups, switches, kind,
+                            counted(global, "global link"), most - 1),
+                fmt::format("at most {}", most));
+  }
+  return groups;
+}
+
+// A cable between any two groups; `node(group, i)` is the i-th switch of a group.
+template <class Node>
+void join_groups(GraphBuilder& builder, std::int64_t groups, std::int64_t global, const Node& node,
+                 const LinkFigures& figures) {
+  for (std::int64_t i = 0; i < groups; ++i) {
+    for (std::int64_t k = i + 1; k < groups; ++k) {
+      // Each end counts its links from its own group on, which gives every two groups one cable.
+      const std::int64_t here = k - i - 1, there = i + groups - k - 1;
+      builder.join(node(i, here / global), node(k, there / global), figures.bandwidth, figures.latency);
+    }
+  }
+}
 
 // Kim, Dally, Scott, Abts, ISCA 2008. Group i is joined with group i + 1 + n (around) by its n-th
 // global link.
 MachineLinks make_dragonfly(const ParameterValues& values) {
   const std::int64_t a = count_of(values, "routers", 1), p = count_of(values, "hosts", 1),
                      h = count_of(values, "global", 1);
-  const std::int64_t most = checked_multiply(a, h, "topology") + 1;
-  const std::int64_t groups = values.is_set("groups") ? count_of(values, "groups", 1) : most;
-  if (groups > most) {
-    throw Error(values.where("groups"),
-                fmt::format("{} groups, and {} routers with {} global links each reach {} others", groups, a,
-                            h, most - 1),
-                fmt::format("at most {}", most));
-  }
+  const std::int64_t groups = groups_of(values, a, "routers", h);
   const Bandwidth bandwidth = values.bandwidth("bandwidth");
   const Time latency = values.time("latency"), global_latency = values.time("global-latency");
   const std::int64_t routers = checked_multiply(groups, a, "topology");
@@ -215,13 +239,44 @@ MachineLinks make_dragonfly(const ParameterValues& values) {
         builder.join(first + group * a + i, first + group * a + j, bandwidth, latency);
     }
   }
-  for (std::int64_t i = 0; i < groups; ++i) {
-    for (std::int64_t k = i + 1; k < groups; ++k) {
-      // Each end counts its links from its own group on, which gives every two groups one cable.
-      const std::int64_t here = k - i - 1, there = i + groups - k - 1;
-      builder.join(first + i * a + here / h, first + k * a + there / h, bandwidth, global_latency);
-    }
+  join_groups(builder, groups, h, [&](std::int64_t group, std::int64_t i) { return first + group * a + i; },
+              {bandwidth, global_latency, 0});
+  return std::move(builder).in_one_dimension("fabric");
+}
+
+constexpr std::array kDragonflyPlusParameters = {
+    ParameterInfo{"leaves", ParameterType::count, "4", "leaf switches of a group"},
+    ParameterInfo{"spines", ParameterType::count, "4", "of a group, each joined with every leaf switch"},
+    ParameterInfo{"hosts", ParameterType::count, "4", "devices of a leaf switch"},
+    ParameterInfo{"global", ParameterType::count, "1", "links of a spine switch to other groups"},
+    ParameterInfo{"groups", ParameterType::count, "", "at most spines x global + 1, which is the default"},
+    kBandwidthParameter,
+    kLatencyParameter,
+    kGlobalLatency};
+
+// Shpiner, Haramaty, Eliad, Zdornov, Gafni, Zahavi, "Dragonfly+: low cost topology for scaling datacenters",
+// HiPINEB 2017: a group is a leaf-spine, and its spine switches have the links to other groups.
+MachineLinks make_dragonfly_plus(const ParameterValues& values) {
+  const std::int64_t leaves = count_of(values, "leaves", 1), spines = count_of(values, "spines", 1),
+                     hosts = count_of(values, "hosts", 1), global = count_of(values, "global", 1);
+  const std::int64_t groups = groups_of(values, spines, "spine switches", global);
+  const Bandwidth bandwidth = values.bandwidth("bandwidth");
+  const Time latency = values.time("latency");
+  const std::int64_t all_leaves = checked_multiply(groups, leaves, "topology");
+  GraphBuilder builder;
+  builder.nodes(NetworkNodeKind::device, "gpu", checked_multiply(all_leaves, hosts, "topology"));
+  const std::int64_t leaf = builder.nodes(NetworkNodeKind::switched, "leaf", all_leaves);
+  const std::int64_t spine =
+      builder.nodes(NetworkNodeKind::switched, "spine", checked_multiply(groups, spines, "topology"));
+  for (std::int64_t device = 0; device < all_leaves * hosts; ++device)
+    builder.join(device, leaf + device / hosts, bandwidth, latency);
+  for (std::int64_t i = 0; i < all_leaves; ++i) {
+    for (std::int64_t j = 0; j < spines; ++j)
+      builder.join(leaf + i, spine + i / leaves * spines + j, bandwidth, latency);
   }
+  join_groups(builder, groups, global,
+              [&](std::int64_t group, std::int64_t i) { return spine + group * spines + i; },
+              {bandwidth, values.time("global-latency"), 0});
   return std::move(builder).in_one_dimension("fabric");
 }
 
@@ -297,6 +352,10 @@ constexpr std::array kTopologies = {
         kRailPodsParameters, make_rail_pods},
     TopologyInfo{"dragonfly", "groups of routers, any two joined by one link (Kim et al., ISCA 2008)",
                  kDragonflyParameters, make_dragonfly},
+    TopologyInfo{
+        "dragonfly-plus",
+        "groups of leaf and spine switches, any two joined by one link (Shpiner et al., HiPINEB 2017)",
+        kDragonflyPlusParameters, make_dragonfly_plus},
     TopologyInfo{"torus", "rings along up to six axes", kTorusParameters, make_torus},
     TopologyInfo{"mesh", "the same without the links around; devices forward", kTorusParameters, make_mesh},
     TopologyInfo{"fully-connected", "a link between any two devices", kFullyConnectedParameters,

@@ -77,9 +77,10 @@ MachineLinks read_booksim_links(const std::string& path) {
   switch (study.topology) {
     case FlitTopology::mesh:
     case FlitTopology::torus: {
-      constexpr std::string_view kAxes = "xyzw";
+      constexpr std::string_view kAxes = "xyzwvu";
       if (study.n > static_cast<std::int64_t>(kAxes.size()))
-        throw Error(path, fmt::format("a grid of {} dimensions", study.n), "machines have up to 4");
+        throw Error(path, fmt::format("a grid of {} dimensions", study.n),
+                    fmt::format("machines have up to {}", kAxes.size()));
       std::map<std::string, std::string> parameters;
       for (std::size_t axis = 0; axis < kAxes.size(); ++axis)
         parameters[std::string(1, kAxes[axis])] =

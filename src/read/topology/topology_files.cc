@@ -61,6 +61,17 @@ Interconnect read_numbered_links(RoceWords& words, const NumberedNodes& numbered
   return graph;
 }
 
+// Where links of the file are not announced, that is what is wrong, and not what is missing without them.
+void validate_links(const Interconnect& graph, const std::string& path, const std::string& surplus) {
+  try {
+    validate_interconnect(graph, path);
+  } catch (const Error& error) {
+    if (surplus.empty()) throw;
+    throw Error("", fmt::format("{} are left out, and {}", surplus, error.message),
+                "announce them in the first line");
+  }
+}
+
 void read_switches(RoceWords& words, NumberedNodes& numbered, std::int64_t count, std::string_view kind) {
   const auto nodes = static_cast<std::int64_t>(numbered.is_switch.size());
   for (std::int64_t i = 0; i < count; ++i) {
@@ -88,7 +99,7 @@ MachineLinks read_hpcc(RoceWords& words, const std::string& path) {
   read_switches(words, numbered, switches, "switch");
   Interconnect graph = read_numbered_links(words, numbered, links);
   std::string surplus = surplus_links(words, links);
-  validate_interconnect(graph, path);
+  validate_links(graph, path, surplus);
   Dimension dimension = one_dimension(graph, "fabric");
   return {std::move(graph), {std::move(dimension)}, std::move(surplus)};
 }
@@ -108,7 +119,7 @@ MachineLinks read_simai(RoceWords& words, const std::string& path) {
   read_switches(words, numbered, switches, "switch");
   Interconnect graph = read_numbered_links(words, numbered, links);
   std::string surplus = surplus_links(words, links);
-  validate_interconnect(graph, path);
+  validate_links(graph, path, surplus);
   const std::int64_t devices = graph.devices();
   if (devices % per_server != 0)
     throw Error(path, fmt::format("{} GPUs do not fill servers of {}", devices, per_server));

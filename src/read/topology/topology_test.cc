@@ -35,6 +35,10 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   EXPECT_NEAR(fat_tree.bisection.value, 64 * 12.5e9, 1);
   EXPECT_NEAR(fat_tree.oversubscription, 1, 1e-12);
 
+  const InterconnectFigures thin = figures("fat-tree:k=8,bandwidth=100Gbps,oversubscription=4");
+  EXPECT_NEAR(thin.bisection.value, 64 * 12.5e9 / 4, 1);
+  EXPECT_NEAR(thin.oversubscription, 4, 1e-12);
+
   const InterconnectFigures leaf_spine =
       figures("leaf-spine:leaves=4,hosts=8,spines=4,oversubscription=2,bandwidth=100Gbps");
   EXPECT_EQ(leaf_spine.devices, 32);
@@ -49,6 +53,14 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   EXPECT_EQ(dragonfly.switches, 36);
   EXPECT_EQ(dragonfly.cables, 72 + 9 * 6 + 36);
   EXPECT_EQ(dragonfly.diameter, 5);
+
+  // 4 spine switches with a global link each: 5 groups of 16 devices, 3 links between any two leaf switches.
+  const InterconnectFigures plus = figures("dragonfly-plus:bandwidth=100Gbps");
+  EXPECT_EQ(plus.devices, 80);
+  EXPECT_EQ(plus.switches, 40);
+  EXPECT_EQ(plus.cables, 80 + 5 * 16 + 10);
+  EXPECT_EQ(plus.diameter, 5);
+  EXPECT_NEAR(plus.oversubscription, 4, 1e-12);  // of a spine switch: 4 links down, one to another group
 
   const InterconnectFigures rails = figures("rail-pods:nodes=4,pods=2,spines=4,bandwidth=400Gbps");
   EXPECT_EQ(rails.devices, 64);
@@ -77,6 +89,26 @@ TEST(Topologies, DragonflyUsesEveryGlobalLinkOnce) {
   for (std::size_t router = 72; router < ports.size(); ++router) EXPECT_EQ(ports[router], 2 + 3 + 2);
 }
 
+TEST(Topologies, DragonflyPlusSharesGlobalLinksOut) {
+  const MachineLinks links =
+      made("dragonfly-plus:leaves=2,spines=3,hosts=2,global=2,latency=1us,global-latency=3us");
+  std::vector<int> ports(links.graph.nodes.size()), global(links.graph.nodes.size());
+  for (const Cable& cable : links.graph.cables) {
+    for (const std::uint32_t end : {cable.a, cable.b}) {
+      ++ports[end];
+      global[end] += cable.there.latency == microseconds(3) ? 1 : 0;
+    }
+  }
+  // 7 groups: 28 devices, 14 leaf and 21 spine switches.
+  ASSERT_EQ(links.graph.nodes.size(), 28U + 14 + 21);
+  for (std::size_t leaf = 28; leaf < 42; ++leaf) EXPECT_EQ(ports[leaf], 2 + 3);
+  for (std::size_t spine = 42; spine < ports.size(); ++spine) {
+    EXPECT_EQ(ports[spine], 2 + 2);
+    EXPECT_EQ(global[spine], 2);
+  }
+  EXPECT_EQ(links.dimensions[0].latency, nanoseconds(3500));  // half of 1 + 1 + 3 + 1 + 1
+}
+
 TEST(Topologies, TellHowCollectivesArePlanned) {
   const MachineLinks rails = made("rail-pods:gpus=8,nodes=4,pods=2");
   ASSERT_EQ(rails.dimensions.size(), 2U);
@@ -98,6 +130,9 @@ TEST(Topologies, SayWhatIsWrong) {
   EXPECT_EQ(
       error_of([] { made("dragonfly:groups=10"); }),
       "test: groups: 10 groups, and 4 routers with 2 global links each reach 8 others\n  hint: at most 9");
+  EXPECT_EQ(error_of([] { made("dragonfly-plus:groups=6"); }),
+            "test: groups: 6 groups, and 4 spine switches with 1 global link each reach 4 others\n"
+            "  hint: at most 5");
   EXPECT_EQ(error_of([] { made("fat-tre"); }).substr(0, 5), "test:");
 }
 
@@ -351,6 +386,7 @@ TEST_F(TopologyFile, OfBooksim) {
   EXPECT_EQ(torus.dimensions[0].latency, nanoseconds(6));
   EXPECT_EQ(torus.dimensions[0].bandwidth, gigabytes_per_second(16));
 
+  EXPECT_EQ(read("topology = mesh;\nk = 2;\nn = 6;\nrouting_function = dor;\n").graph.devices(), 64);
   const MachineLinks tree =
       read("topology = fattree;\nk = 4;\nn = 3;\nrouting_function = nca;\nchannel_width = 256;\n");
   const InterconnectFigures figures = figures_of(tree.graph);
@@ -434,6 +470,11 @@ TEST_F(TopologyFile, SaysWhatIsWrongAndWhere) {
       says("3 1 1\n0\n0 1 1Gbps 1us 0\n"),
       ": no way leads from 'host1' to 'host2'\n  hint: devices do not forward: join them over switches");
   EXPECT_EQ(says("Nodes 3\nPods 4\n"), ":2: unknown key 'Pods'");
+  // What is not announced is told, not what is missing without it.
+  EXPECT_EQ(
+      says("3 2 0 1 1 H100\n2\n0 2 200Gbps 0.0005ms 0\n1 2 200Gbps 0.0005ms 0\n"),
+      ":4: the links after the first 1, which the first line announces, are left out, and no way leads from "
+      "'host0' to 'host1'\n  hint: announce them in the first line");
 }
 
 // What htsim's FatTreeTopology takes and refuses.
