@@ -15,7 +15,7 @@ namespace {
 
 constexpr ParameterInfo kFlowRouting = {
     "routing", ParameterType::choice, "",
-    "which ways flows take over a machine or a topology (armilla list routings); else ns-3's ECMP, and "
+    "which ways flows take over a machine or a topology (armilla list routings); else ecmp-ns3, and "
     "dimension-order where devices forward; with cc ndp and eqds spray",
     kRoutings};
 
@@ -113,7 +113,8 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
   const bool sprays = row.sprays != nullptr && row.sprays(values);
-  const bool chosen = values.is_set("routing") || sprays;
+  // Each flow for itself, as ns-3 does, is how they go where nothing is chosen.
+  const bool chosen = sprays || (values.is_set("routing") && values.choice("routing") != "ecmp-ns3");
   Ways ways(machine, {},
             values.is_set("routing") ? values.choice("routing")
             : sprays                 ? "spray"

@@ -13,7 +13,7 @@ std::vector<RoutingInfo> routings();
 
 // The names, separated by '|', and what the parameter means.
 inline constexpr std::string_view kRoutings =
-    "ecmp|first|dimension-order|up-down|spray|adaptive|valiant|ugal|progressive";
+    "ecmp|ecmp-ns3|first|dimension-order|up-down|spray|adaptive|valiant|ugal|progressive";
 inline constexpr std::string_view kRoutingHelp =
     "which ways messages take over a graph: armilla list routings";
 

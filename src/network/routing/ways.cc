@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/error.h"
 #include "network/routings.h"
@@ -33,9 +34,11 @@ bool any_failed(std::span<const DamagedLink> damage) {
 
 }  // namespace
 
-constexpr std::array<Ways::Routing, 9> Ways::kRoutingTable = {{
+constexpr std::array<Ways::Routing, 10> Ways::kRoutingTable = {{
     {"ecmp", "a shortest way for each pair of devices, by a hash of both at every node", true,
      WayChoice::first, &Ways::hashed},
+    {"ecmp-ns3", "the same by the hash of HPCC's ns-3: MurmurHash3 of addresses, ports and the switch", true,
+     WayChoice::first, &Ways::hashed_as_ns3},
     {"first", "the first of the shortest ways", true, WayChoice::first, &Ways::first},
     {"dimension-order", "dimension after dimension, in each a shortest way", true, WayChoice::first,
      &Ways::in_dimension_order},
@@ -234,13 +237,16 @@ Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::o
             ? static_cast<std::size_t>(scrambled(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())
             : 0;
     way.push_back(equal[chosen]);
-    if (key && equal.size() > 1 && routing_.find == &Ways::hashed) {
-      hashed_.resize(links().size());
-      for (const std::uint32_t link : equal) hashed_[link].even += 1 / static_cast<double>(equal.size());
-      ++hashed_[equal[chosen]].pairs;
-    }
+    if (key && routing_.find == &Ways::hashed) note_hashed(equal, equal[chosen]);
   }
   return way;
+}
+
+void Ways::note_hashed(std::span<const std::uint32_t> equal, std::uint32_t chosen) {
+  if (equal.size() < 2) return;
+  hashed_.resize(links().size());
+  for (const std::uint32_t link : equal) hashed_[link].even += 1 / static_cast<double>(equal.size());
+  ++hashed_[chosen].pairs;
 }
 
 std::string Ways::collision_note() const {
@@ -252,14 +258,38 @@ std::string Ways::collision_note() const {
   const auto most = std::ranges::max_element(hashed_, {}, crowding);
   if (most == hashed_.end() || crowding(*most) < kWorthSaying) return {};
   return fmt::format(
-      "hashed ways (ecmp) collide: {} is on the way of {} pairs of devices, and {:.3g} would be its even "
+      "hashed ways ({}) collide: {} is on the way of {} pairs of devices, and {:.3g} would be its even "
       "share; "
       "routing=spray and routing=adaptive take all ways",
-      link_name(static_cast<std::uint32_t>(most - hashed_.begin())), most->pairs, most->even);
+      routing_.name, link_name(static_cast<std::uint32_t>(most - hashed_.begin())), most->pairs, most->even);
 }
 
 std::vector<Ways::Way> Ways::hashed(std::uint32_t source, std::uint32_t destination) {
   return {shortest(source, destination, pair_key(source, destination))};
+}
+
+// Of each pair as of its first flow. Ports of the packets' graph are numbered as directed links are.
+std::vector<Ways::Way> Ways::hashed_as_ns3(std::uint32_t source, std::uint32_t destination) {
+  if (!ns3_) {
+    std::vector<std::uint32_t> devices(static_cast<std::size_t>(graph().devices()));
+    std::iota(devices.begin(), devices.end(), 0U);
+    const NetworkGraph packets = network_graph(graph());
+    ns3_.emplace(packets, Routes(packets, 1, devices));
+  }
+  const FlowAddress address = {source, destination, kFirstSourcePort,
+                               static_cast<std::uint16_t>(TrafficFlow().port)};
+  Way way;
+  for (std::uint32_t node = source; node != destination; node = links()[way.back()].to) {
+    const std::uint32_t port = next_port(ns3_->graph, ns3_->routes, node, address);
+    if (port == kNoPort)
+      fail(source, destination,
+           graph().devices_forward ? "hosts of ns-3 pass nothing on: choose another routing" : "");
+    const std::span<const std::uint32_t> equal = ns3_->routes.next_ports(node, destination);
+    any_by_chance_ = any_by_chance_ || equal.size() > 1;
+    note_hashed(equal, port);
+    way.push_back(port);
+  }
+  return {std::move(way)};
 }
 
 std::vector<Ways::Way> Ways::first(std::uint32_t source, std::uint32_t destination) {

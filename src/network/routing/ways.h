@@ -23,6 +23,7 @@
 #include "ir/machine.h"
 #include "ir/what_if.h"
 #include "network/network.h"
+#include "network/routes.h"
 #include "network/routing/link_graph.h"
 #include "network/routing/up_down.h"
 #include "network/topology.h"
@@ -61,7 +62,7 @@ class Ways {
     WayChoice choice;  // of a message, or a packet, among the ways
     std::vector<Way> (Ways::*find)(std::uint32_t source, std::uint32_t destination);
   };
-  static const std::array<Routing, 9> kRoutingTable;
+  static const std::array<Routing, 10> kRoutingTable;
 
   // `routing`: one of the table's names. Links of a graph that touch a slow rank's device in the dimension
   // are slow; damaged ones carry less or are not there. Throws Error for damage that cuts devices off.
@@ -89,7 +90,7 @@ class Ways {
 
   // Whether any way that was asked for is one of several, taken by a hash or at random.
   bool any_by_chance() const { return any_by_chance_; }
-  // Where hashes of routing ecmp have put many more of the pairs that were asked for on a link than fall to
+  // Where hashes of the routings ecmp and ecmp-ns3 have put many more of the pairs that were asked for on a link than fall to
   // it if all links that each hash chose from were taken alike: that link, in a sentence; or empty.
   std::string collision_note() const;
   // Makes room where a lot is kept, for who asks for one destination after the other.
@@ -110,7 +111,10 @@ class Ways {
   // That begin so, until there are `most`.
   void add_detours(const Way& begin, std::uint32_t source, std::uint32_t destination, std::size_t most,
                    std::vector<Way>& ways);
+  // Of `equal` links a hash chose this one.
+  void note_hashed(std::span<const std::uint32_t> equal, std::uint32_t chosen);
   std::vector<Way> hashed(std::uint32_t source, std::uint32_t destination);
+  std::vector<Way> hashed_as_ns3(std::uint32_t source, std::uint32_t destination);
   std::vector<Way> first(std::uint32_t source, std::uint32_t destination);
   std::vector<Way> in_dimension_order(std::uint32_t source, std::uint32_t destination);
   std::vector<Way> up_and_down(std::uint32_t source, std::uint32_t destination);
@@ -129,8 +133,13 @@ class Ways {
   std::vector<std::uint32_t> pivots_;                                // nodes that detours may lead over
   std::unordered_map<std::uint32_t, std::vector<Reached>> reached_;  // by destination
   std::optional<UpDown> up_down_;                                    // once it is asked for
-  static constexpr std::size_t kMostKnown = 1 << 20;                 // ways: some 100 MB
-  std::unordered_map<std::uint64_t, std::vector<Way>> known_;        // by the two ends
+  struct Ns3Ways {
+    NetworkGraph graph;
+    Routes routes;
+  };
+  std::optional<Ns3Ways> ns3_;                                 // likewise
+  static constexpr std::size_t kMostKnown = 1 << 20;           // ways: some 100 MB
+  std::unordered_map<std::uint64_t, std::vector<Way>> known_;  // by the two ends
   std::size_t ways_known_ = 0;
   bool any_by_chance_ = false;
   // Pairs of ends whose hash chose the link, and as many as would choose it on the average. Empty

@@ -106,14 +106,22 @@ TEST(Ways, EqualOnesAreSharedOutByAHash) {
     machine.graph.cables.push_back({i, 128 + i / 64, figures, figures, 0});
   for (std::uint32_t i = 0; i < 16; ++i)
     machine.graph.cables.push_back({128 + i / 8, 130 + i % 8, figures, figures, 0});
-  for (const bool hashed : {true, false}) {
-    Ways ways(machine, {}, hashed ? "ecmp" : "first");
+  const NetworkGraph packets = network_graph(machine.graph);
+  for (const std::string routing : {"ecmp", "ecmp-ns3", "first"}) {
+    const bool hashed = routing != "first";
+    Ways ways(machine, {}, routing);
     std::map<std::uint32_t, int> over;
     for (std::int32_t from = 0; from < 64; ++from) {
       for (std::int32_t to = 64; to < 128; ++to) {
         const std::span<const std::uint32_t> way = ways.way({from, to, Bytes(1)});
         ASSERT_EQ(way.size(), 4U);
         ++over[ways.links()[way[1]].to];
+        if (routing != "ecmp-ns3") continue;
+        // As of ns-3's first flow between the two.
+        const TrafficFlow flow{from, to, 1};
+        const Routes routes(packets, 1000, std::array{static_cast<std::uint32_t>(to)});
+        EXPECT_EQ(way[1], next_port(packets, routes, 128, addresses_of({&flow, 1}).front()));
+        EXPECT_EQ(ways.links()[way[3]].to, static_cast<std::uint32_t>(to));
       }
     }
     EXPECT_EQ(over.size(), hashed ? 8U : 1U);
