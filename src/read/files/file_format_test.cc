@@ -116,9 +116,13 @@ TEST(FileFormat, TellsTrafficAndItsNetworksApart) {
       {"hpcc-topology", "22 8 4 2 24 A100\n16 17 18 19 20 21\n0 16 2400Gbps 0.000025ms 0\n"},
       {"text", "5 1 4\n4\n0 4\n"},
       {"hpcc-flows", "1\n0 1 3 100 200000 2\n"},
+      {"hpcc-flows", "2\n0 1 3 -100 200000 2\n1 0 3 100 200000 2\n"},
+      {"hpcc-flows", "0\n"},
       {"text", "1\n0 1 3\n"},
+      {"text", "1\n"},
       {"htsim-connections", "Nodes 8\nConnections 2\n0->7 id 1 start 0 size 4000\n"},
       {"htsim-connections", "# a remark\n0->7 size 4000\n"},
+      {"htsim-connections", "# cut off\nNodes 4\n"},
       {"text", "Nodes 8\nare here\n"},
       {"text", "a->b size 4000\n"},
   });

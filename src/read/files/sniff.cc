@@ -301,8 +301,8 @@ Kind sniff_yaml(std::string_view text) {
   return o.form == Outline::Form::list ? Kind::yaml : Kind::text;
 }
 
-// What begins unmistakably comes first, then logs and tables, at last whatever parses as YAML. "Nodes 4",
-// "Tiers 2" or "Podsize 4", in any case, with another of the keys below it. `text` begins with a word.
+// "Nodes 4", "Tiers 2" or "Podsize 4", in any case, with another of the keys below it. `text` begins with a
+// word.
 bool is_htsim_topology(std::string_view text) {
   const auto key_of = [](std::string_view line) {
     const std::size_t end = line.find_first_of(" \t");
@@ -332,8 +332,10 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// htsim's: "Nodes 16" and "Connections 2", or a flow, "0->1 ...", after nothing but comments.
+// htsim's: "Nodes 16" and "Connections 2", or a flow, "0->1 ...", after nothing but comments; what is cut off
+// after "Nodes 16" counts as such.
 bool is_htsim_connections(std::string_view text) {
+  bool counts_nodes = false;
   for (; !text.empty(); text = without_blank(text.substr(std::min(text.find('\n'), text.size())))) {
     if (text.starts_with('#')) continue;
     const std::vector<std::string_view> words = words_of(first_line(text));
@@ -343,8 +345,9 @@ bool is_htsim_connections(std::string_view text) {
     if (words.size() != 2 || !is_number(words[1])) return false;
     if (words.front() == "Connections") return true;
     if (words.front() != "Nodes") return false;
+    counts_nodes = true;
   }
-  return false;
+  return counts_nodes;
 }
 
 bool are_numbers(const std::vector<std::string_view>& words, std::size_t count) {
@@ -353,10 +356,15 @@ bool are_numbers(const std::vector<std::string_view>& words, std::size_t count) 
 }
 
 // Those of HPCC's ns-3 and of SimAI's begin with numbers alone: a topology with how many nodes, switches and
-// links there are, its links having a rate with a unit and a delay; flows with how many there are.
+// links there are, its links having a rate with a unit and a delay; flows with how many there are, which may
+// be none.
 Kind sniff_hpcc(std::string_view text) {
   const std::vector<std::string_view> head = words_of(first_line(text));
   if (!are_numbers(head, 1)) return Kind::text;
+  // A number that may not be there is one all the same.
+  const auto is_whole = [](std::string_view word) {
+    return is_number(word.substr(word.starts_with('-') ? 1 : 0));
+  };
   const auto is_link = [](const std::vector<std::string_view>& words) {
     return words.size() >= 5 && are_numbers(words, 2) && is_digit(words[2].front()) &&
            (words[2].ends_with("ps") || words[2].ends_with("/s"));
@@ -367,11 +375,14 @@ Kind sniff_hpcc(std::string_view text) {
     if (text.empty()) break;
     const std::vector<std::string_view> words = words_of(first_line(text));
     if (counts_nodes && is_link(words)) return Kind::hpcc_topology;
-    if (head.size() == 1) return words.size() >= 6 && are_numbers(words, 5) ? Kind::hpcc_flows : Kind::text;
+    if (head.size() == 1)
+      return words.size() >= 6 && std::all_of(words.begin(), words.begin() + 5, is_whole) ? Kind::hpcc_flows
+                                                                                          : Kind::text;
   }
-  return Kind::text;
+  return head.size() == 1 && head.front() == "0" ? Kind::hpcc_flows : Kind::text;
 }
 
+// What begins unmistakably comes first, then logs and tables, at last whatever parses as YAML.
 Kind sniff_text(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   text = without_blank(text);
