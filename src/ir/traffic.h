@@ -30,6 +30,7 @@ struct FlowResult {
   double start_s = 0;
   double fct_s = 0;  // flow completion time, from the start; of no meaning where not finished
   bool finished = false;
+  double least_s{};  // that it takes alone; 0: not known
 };
 
 // A directed link over time, per interval of TrafficSamples.

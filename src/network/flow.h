@@ -23,6 +23,7 @@ struct FlowSharing {
 
 struct FlowSharingOutcome {
   std::vector<std::int64_t> fct_ps;  // per flow, from its start; -1: not finished when time was over
+  std::vector<double> least_ps{};    // per flow, alone on its way
   std::int64_t events = 0;           // starts and completions
   std::int64_t rates = 0;            // that were worked out
   std::int64_t end_ps = 0;

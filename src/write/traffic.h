@@ -13,7 +13,8 @@ namespace armilla {
 std::string write_traffic_text(const TrafficResult& result, const TextStyle& style);
 std::string write_traffic_json(const TrafficResult& result);
 
-// One record per flow: source, destination, bytes, start_s, fct_s (empty where it has not finished).
+// One record per flow: source, destination, bytes, start_s, fct_s and slow_down (empty where it has not
+// finished, or where the network does not know what it would take alone).
 std::string write_flows_csv(const FlowsResult& flows);
 // One record per interval and link: time_s, from, to, utilisation, queue_bytes, paused_share.
 std::string write_link_samples_csv(const TrafficSamples& samples);

@@ -85,6 +85,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     for (const std::int64_t bits : {link.bits_per_second, back})
       capacities.push_back(static_cast<double>(bits) * sharing.bandwidth_factor);
   }
+  const std::vector<double> widths = capacities;
   MaxMin rates(std::move(capacities));
 
   const auto delay_ns = [&](std::span<const MaxMin::Use> uses) {
@@ -103,6 +104,8 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   };
   std::vector<std::uint32_t> number_of(job.flows.size());  // among the rates
   std::vector<std::uint32_t> flow_at;
+  FlowSharingOutcome outcome;
+  outcome.least_ps.resize(job.flows.size());
   const auto open = [&](std::uint32_t flow) {
     double weight = 1;
     std::vector<MaxMin::Use> there, back;
@@ -116,6 +119,11 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       for (const MaxMin::Use& use : there) back.push_back({.link = use.link ^ 1, .share = use.share});
     }
     const double latency_ns = delay_ns(there) * sharing.latency_factor;
+    double takes_s = 0;
+    for (const MaxMin::Use& use : there)
+      takes_s =
+          std::max(takes_s, static_cast<double>(job.flows[flow].bytes) * 8 * use.share / widths[use.link]);
+    outcome.least_ps[flow] = latency_ns * 1e3 + takes_s * 1e12;
     if (sharing.weigh_by_latency) weight = 1 / std::max(1e-3, latency_ns);
     if (sharing.cross_traffic > 0) there = with_cross_traffic(std::move(there), back, sharing.cross_traffic);
     number_of[flow] = rates.open(there, weight);
@@ -131,7 +139,6 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     moving_ps.push_back(job.flows[flow].start_ns * 1000 + std::llround(latency_ns * 1000));
   }
 
-  FlowSharingOutcome outcome;
   outcome.fct_ps.assign(job.flows.size(), -1);
   std::vector<std::uint32_t> coming(job.flows.size());
   for (std::uint32_t i = 0; i < coming.size(); ++i) coming[i] = i;
@@ -242,7 +249,7 @@ TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing) {
     const std::int64_t fct_ps = outcome.fct_ps[i];
     flows.flows.push_back({asked.source, asked.destination, asked.bytes,
                            static_cast<double>(asked.start_ns) / 1e9, static_cast<double>(fct_ps) / 1e12,
-                           fct_ps >= 0});
+                           fct_ps >= 0, outcome.least_ps[i] / 1e12});
   }
   flows.events = outcome.events;
   flows.samples = outcome.samples;

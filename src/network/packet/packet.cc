@@ -42,27 +42,6 @@ std::string time_text(std::int64_t ns) {
   return to_text(from_seconds(static_cast<double>(ns) * 1e-9));
 }
 
-void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
-  std::vector<double> slow;
-  for (const PacketFlowOutcome& flow : outcome.flows) {
-    if (flow.fct_ns >= 0)
-      slow.push_back(static_cast<double>(flow.fct_ns) / static_cast<double>(flow.least_ns));
-  }
-  if (slow.empty()) return;
-  const std::string unfinished =
-      slow.size() < outcome.flows.size() ? fmt::format("; only of the {} that finished", slow.size()) : "";
-  const auto quantile = [&](double share) {
-    const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(slow.size())));
-    const auto place = slow.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
-    std::nth_element(slow.begin(), place, slow.end());
-    return *place;
-  };
-  result.facts.emplace_back("slow-down",
-                            fmt::format("smallest {:.3f}, median {:.3f}, 99 % {:.3f}, largest {:.3f}, of the "
-                                        "time that a flow takes alone{}",
-                                        quantile(0), quantile(0.5), quantile(0.99), quantile(1), unfinished));
-}
-
 }  // namespace
 
 bool sprays(const ParameterValues& values) {
@@ -209,7 +188,7 @@ TrafficResult packet_traffic(const FlowJob& job) {
     const PacketFlowOutcome& flow = outcome.flows[i];
     flows.flows.push_back({asked.source, asked.destination, asked.bytes,
                            static_cast<double>(asked.start_ns) / 1e9, static_cast<double>(flow.fct_ns) / 1e9,
-                           flow.fct_ns >= 0});
+                           flow.fct_ns >= 0, static_cast<double>(flow.least_ns) / 1e9});
   }
   flows.pfc_pauses = outcome.pauses;
   flows.pfc_resumes = outcome.resumes;
@@ -223,7 +202,6 @@ TrafficResult packet_traffic(const FlowJob& job) {
   }
   result.outcome = std::move(flows);
 
-  add_slow_downs(outcome, result);
   result.facts.emplace_back("idle network", fmt::format("longest round trip {}, {} bytes in its window",
                                                         time_text(outcome.longest_round_trip_ns),
                                                         with_separators(outcome.window_bytes)));

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/units_text.h"
+#include "ir/derived/traffic_figures.h"
 #include "write/format/csv.h"
 #include "write/format/svg.h"
 #include "write/timeline/perfetto.h"
@@ -57,10 +58,11 @@ std::string heat_map(const TrafficSamples& samples, double top, const std::strin
 }  // namespace
 
 std::string write_flows_csv(const FlowsResult& flows) {
-  Csv csv({"source", "destination", "bytes", "start_s", "fct_s"});
+  Csv csv({"source", "destination", "bytes", "start_s", "fct_s", "slow_down"});
   for (const FlowResult& flow : flows.flows) {
     csv.cell(flow.source).cell(flow.destination).cell(flow.bytes).cell(flow.start_s);
-    csv.cell(flow.finished ? flow.fct_s : std::nan("")).end_record();
+    csv.cell(flow.finished ? flow.fct_s : std::nan(""));
+    csv.cell(slow_down(flow) > 0 ? slow_down(flow) : std::nan("")).end_record();
   }
   return csv.text();
 }

@@ -1,3 +1,4 @@
+#include "ir/derived/traffic_figures.h"
 #include "write/format/json_text.h"
 #include "write/traffic.h"
 
@@ -22,8 +23,18 @@ void add_outcome(Json& json, const FlowsResult& traffic) {
                      {"bytes", flow.bytes},
                      {"start_s", flow.start_s},
                      {"fct_s", flow.finished ? finite(flow.fct_s) : Json(nullptr)},
-                     {"finished", flow.finished}});
+                     {"finished", flow.finished},
+                     {"slow_down", slow_down(flow) > 0 ? finite(slow_down(flow)) : Json(nullptr)}});
   json["flows"] = std::move(flows);
+  const auto quantiles = [&](const char* name, const std::optional<FlowQuantiles>& of) {
+    if (of)
+      json[name] = {{"least", finite(of->least)},
+                    {"median", finite(of->median)},
+                    {"p99", finite(of->p99)},
+                    {"most", finite(of->most)}};
+  };
+  quantiles("fct_s", completion_times(traffic));
+  quantiles("slow_down", slow_downs(traffic));
   json["pfc"] = {{"pauses", traffic.pfc_pauses}, {"resumes", traffic.pfc_resumes}};
   json["packets"] = traffic.packets;
   json["events"] = traffic.events;

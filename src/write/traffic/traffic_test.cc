@@ -25,7 +25,9 @@ TrafficResult by_rate() {
 
 TrafficResult of_flows() {
   FlowsResult flows;
-  flows.flows = {{0, 1, 1000, 0, 2e-6, true}, {1, 2, 1000, 1e-6, 4e-6, true}, {2, 3, 1000, 0, 0, false}};
+  flows.flows = {{0, 1, 1000, 0, 2e-6, true, 2e-6},
+                 {1, 2, 1000, 1e-6, 4e-6, true, 1.6e-6},
+                 {2, 3, 1000, 0, 0, false, 2e-6}};
   flows.pfc_pauses = 3;
   flows.pfc_resumes = 2;
   flows.packets = 1234;
@@ -77,12 +79,15 @@ TEST(TrafficReport, ShowsFastForward) {
 }
 
 TEST(TrafficReport, ShowsFlows) {
-  EXPECT_EQ(write_traffic_text(of_flows(), {}),
-            "2 hosts\n"
-            "  flows       3, 2 of them finished\n"
-            "  completion  shortest 2.000 us, median 2.000 us, 99 % 4.000 us, longest 4.000 us\n"
-            "  PFC         3 pauses, 2 resumes\n"
-            "  simulated   1,234 packets, 56,789 events\n");
+  EXPECT_EQ(
+      write_traffic_text(of_flows(), {}),
+      "2 hosts\n"
+      "  flows       3, 2 of them finished\n"
+      "  completion  shortest 2.000 us, median 2.000 us, 99 % 4.000 us, longest 4.000 us\n"
+      "  PFC         3 pauses, 2 resumes\n"
+      "  simulated   1,234 packets, 56,789 events\n"
+      "  slow-down   smallest 1.000, median 1.000, 99 % 2.500, largest 2.500, of the time that a flow takes "
+      "alone; only of the 2 that finished\n");
 }
 
 TEST(TrafficReport, ShowsLinksOverTime) {
@@ -95,7 +100,8 @@ TEST(TrafficReport, ShowsLinksOverTime) {
 
 TEST(TrafficReport, WritesTables) {
   EXPECT_EQ(write_flows_csv(std::get<FlowsResult>(of_flows().outcome)),
-            "source,destination,bytes,start_s,fct_s\n0,1,1000,0,2e-06\n1,2,1000,1e-06,4e-06\n2,3,1000,0,\n");
+            "source,destination,bytes,start_s,fct_s,slow_down\n0,1,1000,0,2e-06,1\n1,2,1000,1e-06,4e-06,2.5\n"
+            "2,3,1000,0,,\n");
   EXPECT_EQ(write_link_samples_csv(std::get<FlowsResult>(over_time().outcome).samples),
             "time_s,from,to,utilisation,queue_bytes,paused_share\n"
             "0,leaf0,gpu<1>,0.5,0,0\n1e-06,leaf0,gpu<1>,1,2048,0\n"
@@ -131,6 +137,10 @@ TEST(TrafficReport, HasNoTimeOfWhatIsUnfinished) {
   const Json json = Json::parse(write_traffic_json(of_flows()));
   EXPECT_EQ(json["flows"][1]["fct_s"], 4e-6);
   EXPECT_TRUE(json["flows"][2]["fct_s"].is_null());
+  EXPECT_TRUE(json["flows"][2]["slow_down"].is_null());
+  EXPECT_EQ(json["flows"][1]["slow_down"], 2.5);
+  EXPECT_EQ(json["fct_s"]["p99"], 4e-6);
+  EXPECT_EQ(json["slow_down"]["least"], 1);
 }
 
 }  // namespace

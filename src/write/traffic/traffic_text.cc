@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/units_text.h"
+#include "ir/derived/traffic_figures.h"
 #include "write/traffic.h"
 
 namespace armilla {
@@ -26,24 +27,17 @@ Facts outcome_facts(const RateResult& rate) {
 }
 
 Facts outcome_facts(const FlowsResult& traffic) {
-  std::vector<double> times;
-  for (const FlowResult& flow : traffic.flows) {
-    if (flow.finished) times.push_back(flow.fct_s);
-  }
-  const auto quantile = [&](double share) {
-    const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(times.size())));
-    const auto place = times.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
-    std::nth_element(times.begin(), place, times.end());
-    return to_text(from_seconds(*place));
-  };
   const auto all = static_cast<std::int64_t>(traffic.flows.size());
-  const auto done = static_cast<std::int64_t>(times.size());
+  const std::int64_t done = std::ranges::count(traffic.flows, true, &FlowResult::finished);
   Facts facts = {{"flows", done == all ? fmt::format("{}, all finished", with_separators(all))
                                        : fmt::format("{}, {} of them finished", with_separators(all),
                                                      with_separators(done))}};
-  if (!times.empty())
-    facts.emplace_back("completion", fmt::format("shortest {}, median {}, 99 % {}, longest {}", quantile(0),
-                                                 quantile(0.5), quantile(0.99), quantile(1)));
+  if (const auto times = completion_times(traffic)) {
+    const auto text = [](double seconds) { return to_text(from_seconds(seconds)); };
+    facts.emplace_back("completion",
+                       fmt::format("shortest {}, median {}, 99 % {}, longest {}", text(times->least),
+                                   text(times->median), text(times->p99), text(times->most)));
+  }
   facts.emplace_back("PFC", fmt::format("{} pauses, {} resumes", with_separators(traffic.pfc_pauses),
                                         with_separators(traffic.pfc_resumes)));
   facts.emplace_back("simulated", fmt::format("{} packets, {} events", with_separators(traffic.packets),
@@ -60,6 +54,14 @@ Facts outcome_facts(const FlowsResult& traffic) {
                           100 * static_cast<double>(forward.packets) / static_cast<double>(traffic.packets),
                           counted(forward.stretches, "stretch"), 100 * forward.bound));
   }
+  if (const auto slow = slow_downs(traffic))
+    facts.emplace_back(
+        "slow-down",
+        fmt::format(
+            "smallest {:.3f}, median {:.3f}, 99 % {:.3f}, largest {:.3f}, of the time that a flow takes "
+            "alone{}",
+            slow->least, slow->median, slow->p99, slow->most,
+            done < all ? fmt::format("; only of the {} that finished", done) : ""));
   return facts;
 }
 
