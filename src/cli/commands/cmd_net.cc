@@ -53,7 +53,13 @@ TrafficResult run_booksim(const NetRequest& request) {
                 "omit it");
   BooksimConfig config = read_booksim(request.file);
   FlitStudy& study = config.study;
-  if (request.seed) study.seed = *request.seed;
+  if (request.seed) {
+    // Those of BookSim's own key, 0 and negative ones among them.
+    if (*request.seed != static_cast<std::int32_t>(*request.seed))
+      throw Error(fmt::format("--seed {}", *request.seed), "is out of range",
+                  fmt::format("BookSim's are from {} to {}", INT32_MIN, INT32_MAX));
+    study.seed = *request.seed;
+  }
   request.progress->begin("simulating flits");
   TrafficResult result;
   result.title = describe(study);
