@@ -38,7 +38,7 @@ struct FlitRouter {
   std::int64_t traversal_delay = 1;  // of the switch
   std::int64_t credit_delay = 0;     // until a credit that has arrived counts
   std::int64_t speedup = 1;          // steps of the router in a cycle of the channels
-  std::int64_t allocator_iterations = 1;
+  std::int64_t vc_allocator_iterations = 1, switch_allocator_iterations = 1;  // of islip and pim
   bool speculative = false;  // a head asks for the switch together with the virtual channel
   bool atomic_vcs =
       false;  // a virtual channel is free again when the buffer behind it is empty, not when the tail is sent

@@ -34,7 +34,7 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
       vcs_(static_cast<std::uint32_t>(router.virtual_channels)),
       buffer_(static_cast<std::uint16_t>(router.buffer)),
       simple_traversal_(router.traversal_delay == 1 && router.speedup == 1),
-      by_ready_(router.switch_allocator == FlitAllocator::islip && router.allocator_iterations == 1 &&
+      by_ready_(router.switch_allocator == FlitAllocator::islip && router.switch_allocator_iterations == 1 &&
                 most_ports(network) <= 64 && router.virtual_channels <= 64 && !router.speculative &&
                 !router.hold_switch && router.switch_allocation_delay == 1 && !router.one_step),
       chance_(std::any_of(network.routes.begin(), network.routes.end(),
@@ -42,9 +42,9 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
       paced_(std::any_of(network.outputs.begin(), network.outputs.begin() + network.ports(),
                          [](const FlitChannel& channel) { return channel.period != FlitChannel::kCycle; })),
       rechecked_(router.speculative || router.switch_allocation_delay > 1),
-      vc_allocator_(router.vc_allocator, router.allocator_iterations,
+      vc_allocator_(router.vc_allocator, router.vc_allocator_iterations,
                     router_sides(network, router.virtual_channels), random),
-      switch_allocator_(router.switch_allocator, router.allocator_iterations, router_sides(network, 1),
+      switch_allocator_(router.switch_allocator, router.switch_allocator_iterations, router_sides(network, 1),
                         random),
       one_step_(network, vcs_) {
   const std::uint32_t ports = network.ports(), senders = ports + network.nodes;

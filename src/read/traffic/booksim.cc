@@ -161,6 +161,7 @@ constexpr std::array kUnmodelled = {
     Unmodelled{"allocator", "loa"},
     Unmodelled{"allocator", "fair_wavefront"},
     Unmodelled{"allocator", "prio_wavefront"},
+    Unmodelled{"allocator", "rr_wavefront"},
     Unmodelled{"allocator", "select"},
 };
 
@@ -290,7 +291,8 @@ class BooksimReader {
     study.seed =
         whole("seed", 0, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
     traffic(study.traffic);
-    config.notes = rest();
+    config.notes = std::move(notes_);
+    if (std::string idle = rest(); !idle.empty()) config.notes.push_back(std::move(idle));
     // Behind `rest`, which still calls it idle: no figure of the run depends on it.
     config.channel_bits = whole("channel_width", 128, 1, 1 << 20);
     return config;
@@ -339,12 +341,17 @@ class BooksimReader {
       throw Error(where("internal_speedup"), "a fraction of a step is not modelled",
                   "a whole number, 1 to 16");
     router.speedup = static_cast<std::int64_t>(speedup);
-    router.allocator_iterations = whole("alloc_iters", 1, 1, 1000);
     router.speculative = flag("speculative", false);
     router.atomic_vcs = flag("wait_for_tail_credit", false);
     router.hold_switch = flag("hold_switch_for_packet", false);
-    router.vc_allocator = named("vc_allocator", kAllocators, FlitAllocator::islip);
-    router.switch_allocator = named("sw_allocator", kAllocators, FlitAllocator::islip);
+    router.vc_allocator = allocator("vc_allocator", router.vc_allocator_iterations);
+    router.switch_allocator = allocator("sw_allocator", router.switch_allocator_iterations);
+    // BookSim's router creates its allocators without the configuration, and with it without this key.
+    if (const std::int64_t iterations = whole("alloc_iters", 1, 1, kMostIterations); iterations > 1)
+      notes_.push_back(
+          fmt::format("alloc_iters = {0} has no effect, as in BookSim: vc_allocator = islip({0}); and "
+                      "sw_allocator = islip({0}); have",
+                      iterations));
   }
 
   void measuring(FlitMeasuring& measuring) {
@@ -378,7 +385,7 @@ class BooksimReader {
   }
 
   // Of keys that were not asked for.
-  std::vector<std::string> rest() {
+  std::string rest() {
     std::vector<std::string_view> known(kIdle.begin(), kIdle.end());
     known.insert(known.end(), asked_.begin(), asked_.end());
     for (const FixedKey& fixed : kFixed) known.push_back(fixed.key);
@@ -399,7 +406,7 @@ class BooksimReader {
       }
     }
     if (idle.empty()) return {};
-    return {"without effect here: " + idle};
+    return "without effect here: " + idle;
   }
 
   bool is_given(std::string_view key) const { return given_.find(std::string(key)) != given_.end(); }
@@ -425,7 +432,9 @@ class BooksimReader {
     const double value = parse_real(value_of(given_.at(std::string(key))), where(key));
     if (value < least || value > most)
       throw Error(where(key), fmt::format("'{}' is out of range", given_.at(std::string(key)).value),
-                  most < 1e9 ? fmt::format("{} to {}", least, most) : fmt::format("at least {}", least));
+                  most < 1e9     ? fmt::format("{} to {}", least, most)
+                  : value > most ? fmt::format("at most {:.15g}", most)
+                                 : fmt::format("at least {:.15g}", least));
     return value;
   }
   std::int64_t whole(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) {
@@ -448,11 +457,37 @@ class BooksimReader {
     throw Error(where(key), fmt::format("no {} '{}' is modelled", key, value), hint_for(key, value, known));
   }
 
-  static constexpr std::int64_t kMostDelay = 1000;
+  // "islip", or with iterations "islip(2)".
+  FlitAllocator allocator(std::string_view key, std::int64_t& iterations) {
+    const std::string value = text(key, "islip");
+    const std::string name = value.substr(0, value.find('('));
+    std::vector<std::string_view> known;
+    for (const Named<FlitAllocator>& one : kAllocators) {
+      known.push_back(one.name);
+      if (one.name != name) continue;
+      if (name == value) return one.value;
+      if (one.value != FlitAllocator::islip && one.value != FlitAllocator::pim)
+        throw Error(where(key), fmt::format("'{}' is not modelled", value),
+                    fmt::format("{} = {};", key, name));
+      const double count =
+          value.ends_with(')')
+              ? parse_real(value.substr(name.size() + 1, value.size() - name.size() - 2), where(key))
+              : 0;
+      if (count < 1 || count > kMostIterations || count != std::floor(count))
+        throw Error(where(key), fmt::format("'{}' says no number of iterations", value),
+                    fmt::format("{} = {}(2);", key, name));
+      iterations = static_cast<std::int64_t>(count);
+      return one.value;
+    }
+    throw Error(where(key), fmt::format("no {} '{}' is modelled", key, value), hint_for(key, name, known));
+  }
+
+  static constexpr std::int64_t kMostDelay = 1000, kMostIterations = 1000;
 
   const std::string& name_;
   std::map<std::string, Assignment> given_;
   std::vector<std::string_view> asked_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace

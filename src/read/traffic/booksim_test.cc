@@ -41,7 +41,7 @@ TEST(Booksim, ReadsEveryKey) {
       "num_vcs = 2; vc_buf_size = 5; routing_delay = 0; vc_alloc_delay = 2; sw_alloc_delay = 3;\n"
       "st_prepare_delay = 1; st_final_delay = 2; credit_delay = 4; internal_speedup = 2.0; alloc_iters = 3;\n"
       "speculative = 1; wait_for_tail_credit = 1; hold_switch_for_packet = 1;\n"
-      "vc_allocator = wavefront; sw_allocator = pim;\n"
+      "vc_allocator = wavefront; sw_allocator = pim(2);\n"
       "traffic = tornado; packet_size = {5}; injection_rate = 0.25; injection_rate_uses_flits = 1;\n"
       "sample_period = 2000; warmup_periods = 2; max_samples = 7; latency_thres = 300.5; sim_type = "
       "throughput;\n"
@@ -62,7 +62,8 @@ TEST(Booksim, ReadsEveryKey) {
   EXPECT_EQ(study.router.traversal_delay, 3);
   EXPECT_EQ(study.router.credit_delay, 4);
   EXPECT_EQ(study.router.speedup, 2);
-  EXPECT_EQ(study.router.allocator_iterations, 3);
+  EXPECT_EQ(study.router.vc_allocator_iterations, 1);
+  EXPECT_EQ(study.router.switch_allocator_iterations, 2);
   EXPECT_TRUE(study.router.speculative && study.router.atomic_vcs && study.router.hold_switch);
   EXPECT_EQ(study.router.vc_allocator, FlitAllocator::wavefront);
   EXPECT_EQ(study.router.switch_allocator, FlitAllocator::pim);
@@ -79,7 +80,10 @@ TEST(Booksim, ReadsEveryKey) {
   EXPECT_DOUBLE_EQ(study.measuring.latency_change, 0.3);
   EXPECT_DOUBLE_EQ(study.measuring.throughput_change, -1);
   EXPECT_EQ(study.seed, 8);
-  EXPECT_EQ(config.notes, std::vector<std::string>{"without effect here: print_activity, x"});
+  EXPECT_EQ(config.notes, (std::vector<std::string>{
+                              "alloc_iters = 3 has no effect, as in BookSim: vc_allocator = islip(3); and "
+                              "sw_allocator = islip(3); have",
+                              "without effect here: print_activity, x"}));
 }
 
 TEST(Booksim, SaysWhereSomethingIsWrong) {
@@ -87,6 +91,11 @@ TEST(Booksim, SaysWhereSomethingIsWrong) {
             "net.cfg:3: num_vc: no key of BookSim\n  hint: did you mean 'num_vcs'?");
   EXPECT_EQ(error_in("colour_of_links = red;"),
             "net.cfg:2: colour_of_links: no key of BookSim\n  hint: docs/net.md has the keys");
+  EXPECT_EQ(
+      error_in("vc_allocator = islip(0);"),
+      "net.cfg:2: vc_allocator: 'islip(0)' says no number of iterations\n  hint: vc_allocator = islip(2);");
+  EXPECT_EQ(error_in("sw_allocator = wavefront(2);"),
+            "net.cfg:2: sw_allocator: 'wavefront(2)' is not modelled\n  hint: sw_allocator = wavefront;");
   EXPECT_EQ(error_in("traffic = unifrom;"),
             "net.cfg:2: traffic: no traffic 'unifrom' is modelled\n  hint: did you mean 'uniform'?");
   EXPECT_EQ(error_in("routing_function = dim_ordre;"),

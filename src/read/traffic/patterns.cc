@@ -34,7 +34,8 @@ std::vector<TrafficFlow> make_incast(const ParameterValues& values, std::int64_t
   const std::int64_t senders = values.count("senders");
   if (senders < 1 || senders >= hosts) {
     throw Error(values.where("senders"),
-                fmt::format("{} senders, and there are {} hosts beside the receiver", senders, hosts - 1),
+                fmt::format("{}, and there {} {} beside the receiver", counted(senders, "sender"),
+                            hosts == 2 ? "is" : "are", counted(hosts - 1, "host")),
                 fmt::format("incast:{}", hosts - 1));
   }
   std::vector<TrafficFlow> flows;
