@@ -38,7 +38,8 @@ class CollectiveCommand final : public Command {
     app.add_option("--algorithm", algorithms_,
                    "algorithms to compare; each for all dimensions, or 'A;B', innermost first")
         ->type_name("NAME,...");
-    app.add_option("--network", network_, "network model (default analytical)")->type_name("MODEL");
+    app.add_option("--network", network_, "network model (default analytical, of graphs of links flow)")
+        ->type_name("MODEL");
     app.add_option("--fail-link", failed_,
                    "links of the machine's graph that fail, or carry a share: leaf0-spine1,leaf0-spine2=0.5")
         ->type_name("A-B[=SHARE],...")

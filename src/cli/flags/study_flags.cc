@@ -119,7 +119,7 @@ constexpr std::array kStudyFlags = {
     StudyFlag{
         "--profile", "profile", "FILE",
         "measured times of computations: a table (armilla events --csv) or a database (armilla profile)"},
-    StudyFlag{"--network", "network", "MODEL", "network model (default analytical)"},
+    StudyFlag{"--network", "network", "MODEL", "network model (default analytical, of graphs of links flow)"},
     StudyFlag{"--fail-link", "what_if.failed_links", "A-B[=SHARE],...",
               "links of the machine's graph that fail, or carry a share: leaf0-spine1,leaf0-spine2=0.5",
               Value::list},

@@ -126,7 +126,10 @@ Study read_shared(const Config& config, std::vector<std::string>* warnings) {
   // Without a plan the machine says how many ranks there are, so errors about them point there.
   study.request.where = study.request.ranks_where = machine.where();
   if (const auto compute = config.find("compute")) study.compute = read_compute(*compute);
-  if (const auto network = config.find("network")) study.network = read_component(*network);
+  if (const auto network = config.find("network"))
+    study.network = read_component(*network);
+  else if (!study.machine.graph.empty())  // whose links groups share in ways that dimensions do not tell
+    study.network.name = "flow";
   if (const auto collectives = config.find("collectives")) study.collectives = read_collectives(*collectives);
   if (const auto what_if = config.find("what_if")) study.what_if = read_what_if(*what_if, study.machine);
   return study;

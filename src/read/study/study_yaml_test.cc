@@ -42,6 +42,14 @@ TEST(StudyYaml, DefaultsAreThoseOfTheStructsAndTheMachineAsItIs) {
   EXPECT_FALSE(study.what_if.changes_simulation());
 }
 
+// The dimensions of a graph do not tell which groups share its links.
+TEST(StudyYaml, AGraphOfLinksIsSimulatedAsOneUnlessAnotherNetworkIsNamed) {
+  const std::string graph =
+      "model: resnet50\nmachine: {name: m, device: h100-sxm, topology: 'leaf-spine:leaves=2,hosts=2'}\n";
+  EXPECT_EQ(study_of(graph).network.name, "flow");
+  EXPECT_EQ(study_of(graph + "network: analytical\n").network.name, "analytical");
+}
+
 TEST(StudyYaml, ReadsEveryKey) {
   const Study study = study_of(
       "model: {name: bert, dimensions: {seq: 128, batch: 4}}\n"
