@@ -275,6 +275,41 @@ Records records_of(const Result& result, const Graph& graph, bool written_out) {
   return records;
 }
 
+// A job whose programs repeat, in the ways that must be equal: written out and message by message; by itself,
+// with nothing left out; folded in time; in ranks, too.
+struct LoopPlays {
+  RandomJob whole;
+  Result played, virtually, repeated, folded;
+};
+
+// None of a job that is refused, which it is in all ways. `every_message`: how all but the first are played.
+std::optional<LoopPlays> loop_plays(const RandomJob& repeating, bool every_message) {
+  validate_graph(repeating.graph);
+  RandomJob whole = repeating, job = repeating;
+  whole.graph = written_out(job.graph);
+  const std::optional<Result> played = outcome(whole, false, true);
+  job.options.fold_time = false;
+  const std::optional<Result> virtually = outcome(job, false, every_message);
+  job.options.fold_time = true;
+  const std::optional<Result> repeated = outcome(job, false, every_message);
+  const std::optional<Result> folded = outcome(job, true, every_message);
+  for (const std::optional<Result>* result : {&virtually, &repeated, &folded})
+    EXPECT_EQ(result->has_value(), played.has_value());
+  if (!played || !virtually || !repeated || !folded) return std::nullopt;
+  return LoopPlays{std::move(whole), *played, *virtually, *repeated, *folded};
+}
+
+// To the picosecond for every rank and link, with as many messages and every collective when it was.
+void expect_equal(const LoopPlays& plays, const Graph& graph) {
+  EXPECT_EQ(plays.virtually.messages, plays.played.messages);
+  EXPECT_EQ(plays.repeated.messages, plays.played.messages);
+  const Records records = records_of(plays.played, graph, true);
+  EXPECT_EQ(records_of(plays.virtually, graph, false), records);
+  EXPECT_EQ(records_of(plays.repeated, graph, false), records);
+  for (const Result* result : {&plays.virtually, &plays.repeated, &plays.folded})
+    expect_equal(plays.whole, *result, plays.played);
+}
+
 // Jobs whose programs repeat: folded in time or not, by themselves or written out, and with the other short
 // cuts or without, equal to the picosecond for every rank and link.
 enum class Looping { dimensions, links, tori };
@@ -290,37 +325,25 @@ TEST_P(FoldRepetition, ChangesNothing) {
     RandomJob job = on_links   ? RandomJobs(seed).make_looping_on_links(loops)
                     : on_torus ? RandomJobs(seed).make_looping_on_torus(loops)
                                : RandomJobs(seed).make_looping(loops);
-    validate_graph(job.graph);
     job.options.intervals = false;
-    RandomJob whole = job;
-    whole.graph = written_out(job.graph);
-    job.options.fold_time = false;
-    const std::optional<Result> played = outcome(whole, false, true), virtually = outcome(job, false, true);
-    ASSERT_EQ(virtually.has_value(), played.has_value());
-    job.options.fold_time = true;
-    const std::optional<Result> repeated = outcome(job, false, true);
-    const std::optional<Result> folded = outcome(job, true, true), quick = outcome(job, true, false);
-    for (const std::optional<Result>* result : {&repeated, &folded, &quick})
-      ASSERT_EQ(result->has_value(), played.has_value());
-    if (!played) continue;
+    const std::optional<LoopPlays> plays = loop_plays(job, true);
+    const std::optional<Result> quick = outcome(job, true, false);
+    ASSERT_EQ(quick.has_value(), plays.has_value());
+    if (!plays) continue;
+    const Result &played = plays->played, &repeated = plays->repeated, &folded = plays->folded;
     ++finished;
-    left_out += repeated->classes.front().repeated.empty() ? 0 : 1;
-    several_loops += repeated->classes.front().repeated.size() > 1 ? 1 : 0;
-    both += folded->messages < played->messages && !quick->classes.front().repeated.empty() ? 1 : 0;
-    with_messages += !repeated->classes.front().repeated.empty() && repeated->messages > 0 ? 1 : 0;
-    several_periods += std::ranges::any_of(repeated->classes.front().repeated,
+    left_out += repeated.classes.front().repeated.empty() ? 0 : 1;
+    several_loops += repeated.classes.front().repeated.size() > 1 ? 1 : 0;
+    both += folded.messages < played.messages && !quick->classes.front().repeated.empty() ? 1 : 0;
+    with_messages += !repeated.classes.front().repeated.empty() && repeated.messages > 0 ? 1 : 0;
+    several_periods += std::ranges::any_of(repeated.classes.front().repeated,
                                            [](const Repetition& again) { return again.times > 1; });
-    looked_up += quick->events < folded->events ? 1 : 0;
-    EXPECT_EQ(virtually->messages, played->messages);
-    EXPECT_EQ(virtually->events, played->events);
-    EXPECT_EQ(repeated->messages, played->messages);
-    EXPECT_EQ(repeated->events, played->events);
-    EXPECT_EQ(records_of(*virtually, job.graph, false), records_of(*played, job.graph, true));
-    EXPECT_EQ(records_of(*repeated, job.graph, false), records_of(*played, job.graph, true));
-    for (const std::optional<Result>* result : {&virtually, &repeated, &folded})
-      expect_equal(whole, **result, *played);
+    looked_up += quick->events < folded.events ? 1 : 0;
+    EXPECT_EQ(plays->virtually.events, played.events);
+    EXPECT_EQ(repeated.events, played.events);
+    expect_equal(*plays, job.graph);
     // On links, what is looked up is compared with one loop.
-    if (!on_links || loops == 1) expect_equal(whole, *quick, *played);
+    if (!on_links || loops == 1) expect_equal(plays->whole, *quick, played);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
   // Few have them: one in eleven jobs may have none.
@@ -350,18 +373,11 @@ TEST(FoldDrift, ChangesNothing) {
   for (std::uint32_t seed = 0; seed < 800; seed += kCaseStep) {
     SCOPED_TRACE(seed);
     RandomJob job = RandomJobs(seed).make_drifting();
-    validate_graph(job.graph);
     job.options.intervals = false;
-    RandomJob whole = job;
-    whole.graph = written_out(job.graph);
-    job.options.fold_time = false;
-    const std::optional<Result> played = outcome(whole, false, true), virtually = outcome(job, false, false);
-    ASSERT_EQ(virtually.has_value(), played.has_value());
-    job.options.fold_time = true;
-    const std::optional<Result> repeated = outcome(job, false, false), folded = outcome(job, true, false);
-    for (const std::optional<Result>* result : {&repeated, &folded})
-      ASSERT_EQ(result->has_value(), played.has_value());
-    if (!played) continue;
+    const std::optional<LoopPlays> plays = loop_plays(job, false);
+    ASSERT_FALSE(HasFailure());
+    if (!plays) continue;
+    const Result &repeated = plays->repeated, &folded = plays->folded;
     ++finished;
     const auto skipped = [](const RankClass& ranks) {
       return ranks.repeated.empty() ? Time(0) : ranks.repeated.front().skipped();
@@ -371,14 +387,10 @@ TEST(FoldDrift, ChangesNothing) {
         return skipped(ranks) != skipped(result.classes.front());
       });
     };
-    left_out += repeated->classes.front().repeated.empty() ? 0 : 1;
-    drifted += has_drifted(*repeated) ? 1 : 0;
-    folded_ranks += has_drifted(*folded) && folded->messages < played->messages ? 1 : 0;
-    EXPECT_EQ(virtually->messages, played->messages);
-    EXPECT_EQ(repeated->messages, played->messages);
-    EXPECT_EQ(records_of(*repeated, job.graph, false), records_of(*played, job.graph, true));
-    for (const std::optional<Result>* result : {&virtually, &repeated, &folded})
-      expect_equal(whole, **result, *played);
+    left_out += repeated.classes.front().repeated.empty() ? 0 : 1;
+    drifted += has_drifted(repeated) ? 1 : 0;
+    folded_ranks += has_drifted(folded) && folded.messages < plays->played.messages ? 1 : 0;
+    expect_equal(*plays, job.graph);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
   EXPECT_GT(finished, 400 / kCaseStep);

@@ -58,6 +58,7 @@ class RandomJobs {
   void add_cables(Dimension& dimension);
   void make_machine();
   void put_on_links();
+  void shorten_over_detours();
   void make_graph();
   void make_groups();
   void make_choices();
