@@ -184,6 +184,16 @@ void wait_for_kernels(Study& study, Time issue) {
   }
 }
 
+// Gradients are added up and reduced in the type of the parameters, in buckets of 512 Mi of them, and updated
+// parameters are sent around before the next step begins (InternEvo, hybrid_zero_optim.py; overlap_sync_param and
+// reduce_bucket_size of its configurations).
+void follow_internevo(Plan& plan) {
+  constexpr std::int64_t kBucket = std::int64_t{512} << 20, kElement = 2;
+  plan.gradient_dtype = DType::bf16;
+  plan.overlap_parameters = false;
+  plan.bucket = plan.first_bucket = Bytes(kBucket * kElement);
+}
+
 // What every prediction of a measurement is made with.
 Study measured_study() {
   Study study;
@@ -214,6 +224,7 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   if (names(row, "deepspeed") || names(row, "internevo") || is_plain_pytorch(row) ||
       names(row, "no-gradient-accumulation-fusion=true"))
     study.request.plan.accumulation_fusion = false;
+  if (names(row, "internevo")) follow_internevo(study.request.plan);
   // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers). Not that of
   // Nemotron-H, for fp8 that scales by current maxima (Megatron-Bridge, recipes/nemotronh).
   if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel &&

@@ -336,12 +336,26 @@ TEST(RowStudy, FrameworksAreToldByName) {
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor) << "nothing to overlap";
 }
 
+TEST(RowStudy, InternEvoReducesWideBucketsInItsOwnTypeAndSendsParametersBeforeTheNextStep) {
+  MeasuredPlan row = small_row();
+  row.zero = "1 (all DP)";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.gradient_dtype, DType::fp32);
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_parameters);
+  row.source = "github InternLM/InternEvo";
+  const Plan plan = study_of(row, "x.csv:2").plan;
+  EXPECT_EQ(plan.gradient_dtype, DType::bf16);
+  EXPECT_EQ(plan.bucket, Bytes(1 << 30));
+  EXPECT_FALSE(plan.overlap_parameters);
+}
+
 TEST(RowModel, AttentionIsThatOfTheFramework) {
   MeasuredPlan row = small_row();
   EXPECT_EQ(model_of(row, "x").text.find("attention:"), std::string::npos);
   row.notes = "PyTorch FSDP";
   EXPECT_NE(model_of(row, "x").text.find("attention: flash-2\n"), std::string::npos);
   row.notes = "llm-foundry; PyTorch FSDP";
+  EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
+  row.notes = "InternEvo";
   EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
 }
 
