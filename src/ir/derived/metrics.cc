@@ -70,10 +70,19 @@ double forward_flops(const Operator& op, bool full) {
   return special.value > 0 ? static_cast<double>(special.value) : 2 * macs_of(op.forward);
 }
 
+// Rows that experts without room for them drop are not computed by anybody, and no model asks for them; empty
+// rows that fill experts up are nobody's. Megatron-LM's figures count every expert of a token.
+double kept_rows(const Plan& plan) {
+  return plan.expert_capacity > 0 ? std::min(1.0, plan.expert_capacity) : 1.0;
+}
+
 double model_flops(const Run& run, bool full) {
   double flops = 0;
-  for (const Operator& op : run.model.operators) flops += passes(run.model, op) * forward_flops(op, full);
   const Plan& plan = run.study.plan;
+  for (const Operator& op : run.model.operators) {
+    const double rows = op.expert && !full ? kept_rows(plan) : 1;
+    flops += passes(run.model, op) * forward_flops(op, full) * rows;
+  }
   return flops * static_cast<double>(plan.micro_batches) * static_cast<double>(plan.data());
 }
 

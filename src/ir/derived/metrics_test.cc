@@ -83,6 +83,18 @@ TEST(Metrics, ModelFlopsLeaveOutHiddenScoresAndWhatIsRepeated) {
   EXPECT_DOUBLE_EQ(hardware_flops(run), 2 * 2 * 12e6);  // of the graph, whatever the model says
 }
 
+TEST(Metrics, ModelFlopsLeaveOutWhatExpertsDrop) {
+  auto run = small_run();
+  const double all = model_flops(run);
+  run.study.plan.expert_capacity = 0.25;
+  EXPECT_DOUBLE_EQ(model_flops(run), all) << "no product of experts";
+  run.model.operators[0].expert = true;
+  EXPECT_DOUBLE_EQ(model_flops(run), all / 4);
+  EXPECT_DOUBLE_EQ(full_model_flops(run), all) << "as Megatron-LM counts";
+  run.study.plan.expert_capacity = 1.25;
+  EXPECT_DOUBLE_EQ(model_flops(run), all) << "empty rows are not of the model";
+}
+
 // Twenty calls of half the longest time there is.
 TEST(Metrics, SumsOfTimesSaturate) {
   auto run = small_run();

@@ -124,6 +124,21 @@ void check_stages(const Plan& plan, const Model& model, const std::string& where
               keys);
 }
 
+// Megatron-Core refuses more of them than a model has, too (num_layers_at_start_in_bf16). A model without
+// layers has a note.
+void check_wide_layers(const Plan& plan, const Model& model, const std::string& where) {
+  const std::int64_t layers = std::ranges::count_if(model.blocks, [](const Block& block) {
+    return block.kind == BlockKind::encoder || block.kind == BlockKind::decoder;
+  });
+  for (const auto& [key, wide] : {std::pair("plan.wide_first_layers", plan.wide_first_layers),
+                                  std::pair("plan.wide_last_layers", plan.wide_last_layers)}) {
+    if (layers == 0 || wide <= layers) continue;
+    throw Error(where,
+                fmt::format("{} {} for a model of {} layer{}", key, wide, layers, layers == 1 ? "" : "s"),
+                fmt::format("{} can be at most {}", key, layers), {key});
+  }
+}
+
 }  // namespace
 
 void check_plan_for_model(const Plan& plan, const Model& model, const std::string& where) {
@@ -131,6 +146,7 @@ void check_plan_for_model(const Plan& plan, const Model& model, const std::strin
   check_sequence(plan, model.facts, where);
   check_experts(plan, model.facts, where);
   check_stages(plan, model, where);
+  check_wide_layers(plan, model, where);
 }
 
 }  // namespace armilla

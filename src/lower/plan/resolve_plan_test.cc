@@ -373,6 +373,26 @@ TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
             "  hint: plan.virtual_stages can be at most 2");
 }
 
+TEST(CheckPlanForModel, LayersThatStayWideAreThere) {
+  const auto of_layers = [](std::int64_t first, std::int64_t last) {
+    return model_refusal([&](Plan& p, Model& m) {
+      m.blocks = {{"embedding", BlockKind::embedding},
+                  {"layers.0", BlockKind::decoder},
+                  {"layers.1", BlockKind::decoder},
+                  {"head", BlockKind::head}};
+      p.wide_first_layers = first;
+      p.wide_last_layers = last;
+    });
+  };
+  EXPECT_EQ(of_layers(2, 2), "no error");
+  EXPECT_EQ(of_layers(3, 0),
+            "plan: plan.wide_first_layers 3 for a model of 2 layers\n"
+            "  hint: plan.wide_first_layers can be at most 2");
+  EXPECT_EQ(of_layers(0, 3),
+            "plan: plan.wide_last_layers 3 for a model of 2 layers\n"
+            "  hint: plan.wide_last_layers can be at most 2");
+}
+
 TEST(ResolvePlan, SchedulesAreKnownByName) {
   EXPECT_EQ(refusal([](PlanRequest& r) {
               r.plan.schedule = "1f2b";

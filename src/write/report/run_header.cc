@@ -67,7 +67,21 @@ std::string batch_text(const Plan& plan) {
                      with_separators(plan.micro_batch()), name_of(plan.precision), name_of(plan.optimizer));
 }
 
-std::string ways_text(const Plan& plan) {
+// "first layer", "last 14 layers"
+std::string layers_text(std::string_view end, std::int64_t count) {
+  return count == 1 ? fmt::format("{} layer", end) : fmt::format("{} {} layers", end, count);
+}
+
+// "bf16 in first 2 layers and last layer and attention"
+std::string wide_text(const Plan& plan) {
+  std::vector<std::string> wide;
+  if (plan.wide_first_layers > 0) wide.push_back(layers_text("first", plan.wide_first_layers));
+  if (plan.wide_last_layers > 0) wide.push_back(layers_text("last", plan.wide_last_layers));
+  for (const std::string_view part : names_of(plan.wide_modules)) wide.emplace_back(part);
+  return wide.empty() ? std::string() : fmt::format("bf16 in {}", fmt::join(wide, " and "));
+}
+
+std::string ways_text(const Plan& plan, const ModelFacts& facts) {
   std::string ways;
   const auto add = [&](const std::string& way) { ways += (ways.empty() ? "" : ", ") + way; };
   // Others than these two matter on one pipeline rank, too.
@@ -88,6 +102,11 @@ std::string ways_text(const Plan& plan) {
     add(modules ? fmt::format("recompute {}", fmt::join(names_of(plan.recompute_modules), ", "))
                 : fmt::format("recompute {}", name_of(plan.recompute)));
   }
+  const bool is_narrow = plan.precision == DType::fp8 || plan.precision == DType::fp4;
+  if (const std::string wide = wide_text(plan); is_narrow && !wide.empty()) add(wide);
+  if (facts.experts > 0 && plan.expert_capacity > 0)
+    add(fmt::format("expert capacity {}", plan.expert_capacity));
+  if (facts.experts > 0 && plan.expert_dispatch == ExpertDispatch::one_hot) add("one-hot dispatch");
   if (plan.sequence_parallel) add("sequence parallel");
   if (plan.context > 1) add(fmt::format("context by {}", name_of(plan.context_method)));
   if (plan.offload_optimizer) add("optimizer offloaded");
@@ -99,7 +118,8 @@ std::string plan_text(const Run& run, std::size_t width) {
   if (!has_model(run)) return wrap(counted(run.result.ranks, "rank"), "  plan     ", width);
   const Plan& plan = run.study.plan;
   std::string text = wrap(degrees_text(plan), "  plan     ", width) + wrap(batch_text(plan), kIndent, width);
-  if (const std::string ways = ways_text(plan); !ways.empty()) text += wrap(ways, kIndent, width);
+  if (const std::string ways = ways_text(plan, run.model.facts); !ways.empty())
+    text += wrap(ways, kIndent, width);
   // Buckets are worth a line where data parallelism is all there is.
   if (plan.is_plain_data_parallel() && plan.data() > 1) {
     text +=

@@ -160,6 +160,22 @@ TEST(RunText, AHybridRunHasARowPerRole) {
   EXPECT_THAT(text, HasSubstr("Costliest layers of 2\n"));
 }
 
+TEST(RunText, ThePlanNamesWhatStaysWideAndHowExpertsAreFilled) {
+  armilla::Run run = hybrid_run(2);
+  run.study.plan.wide_first_layers = 1;
+  run.study.plan.wide_last_layers = 14;
+  run.study.plan.wide_modules = {Part::attention};
+  run.study.plan.expert_capacity = 1.25;
+  run.study.plan.expert_dispatch = ExpertDispatch::one_hot;
+  EXPECT_THAT(write_run_text(run, false), HasSubstr("           1f1b, ZeRO-1\n")) << "no experts, 32 bits";
+  run.study.plan.precision = DType::fp8;
+  run.model.facts.experts = 8;
+  EXPECT_THAT(
+      write_run_text(run, false),
+      HasSubstr("           1f1b, ZeRO-1, bf16 in first layer and last 14 layers and attention, expert "
+                "capacity 1.25,\n           one-hot dispatch\n"));
+}
+
 TEST(RunText, AHeadingSpeaksOfTheColumnsThatAreShown) {
   const std::string narrow = write_run_text(hybrid_run(2), TextStyle(false, 50));
   EXPECT_THAT(narrow, HasSubstr("% of the iteration\n  role "));
