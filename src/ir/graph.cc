@@ -71,12 +71,15 @@ void check_loops(const Program& program) {
   std::uint32_t before = 0;
   std::int64_t nodes = program.size();
   for (const Loop& loop : program.loops) {
+    // What repeats is told from two periods that are written; the second shows that the first was no
+    // exception.
     if (loop.period == 0 || loop.more == 0 || loop.end > program.size() ||
         std::int64_t{loop.first} + 2 * std::int64_t{loop.period} > loop.end ||
         (loop.end - loop.first) % loop.period != 0 || !program.file_id.empty())
       refuse("has not two whole periods");
     if (loop.first < before) refuse("begins before the one before it ends");
     before = loop.end;
+    // Nodes are numbered with 32 bits, those of periods that are not written, too.
     nodes += std::int64_t{loop.more} * loop.period;
     if (nodes > UINT32_MAX / 2) refuse("has too many nodes");
     for (std::uint32_t node = loop.first + loop.period; node < loop.end; ++node) {

@@ -50,6 +50,7 @@ std::int64_t rank_count(const Machine& machine) {
 Bandwidth cable_bandwidth(const Dimension& dimension) {
   std::map<std::int32_t, std::int64_t> ends;
   std::int64_t most = 1;
+  // The bandwidth of a dimension is what its best joined member has, over all of its cables together.
   for (const MemberCable& cable : dimension.cables) most = std::max({most, ++ends[cable.a], ++ends[cable.b]});
   return Bandwidth(dimension.bandwidth.value / static_cast<double>(most));
 }
@@ -97,6 +98,7 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
                                 machine.name),
                     fmt::format("the nearest counts that do are {} and {}", below, below + covered));
       }
+      // Cables name members: nobody says how those of a larger node would be joined.
       if (!dimension.cables.empty() && ranks / covered > dimension.size)
         throw Error(where,
                     fmt::format("{} ranks do not fit the {} devices that the cables of machine '{}' join",

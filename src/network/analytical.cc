@@ -119,6 +119,8 @@ class Analytical final : public EventHandler,
     for (std::uint32_t d = 0; d < std::min(topology_.dimensions(), 32U) && is_fair; ++d) {
       if ((setup.shared_dimensions >> d & 1) == 0) continue;
       const bool passes = passes_others(topology_.dimension(d));
+      // On a ring a message may hold several links in a row, whose rates hang together; behind a switch only
+      // the first of two.
       (passes ? has_rings_ : has_ports_)[d] = true;
       if (passes && !rings_) rings_.emplace(queue_, links_.largest_bandwidth(), *this);
     }
@@ -144,6 +146,7 @@ class Analytical final : public EventHandler,
         return kEndOfTime;
       }
       flight.beyond_port = way.beyond_first;
+      // Booked from within `ports_.join`, when nobody else is at the port: then the way is still at hand.
       flight.port = way.first.port;
       sending_ = &way;
       sent_ = slot;
@@ -231,6 +234,7 @@ class Analytical final : public EventHandler,
       link.round = round_;
       link.meeting = 0;
     }
+    // Sorting is left out where nobody meets: in most rounds every link is reached by one message.
     any_meet_ = ++link.meeting > 1 || any_meet_;
     reaching_.push_back(slot);
   }
@@ -330,6 +334,7 @@ class Analytical final : public EventHandler,
     const std::uint32_t target = flight.message.target;
     const std::uint64_t told = flight.message.argument;
     flights_.release(slot);
+    // An event would come in a later round of this moment.
     if (arrival == queue_.now()) {
       queue_.handler(target).handle(told);
     } else {
@@ -545,6 +550,7 @@ class AnalyticalUnshared final : public AnalyticalBase {
       Link& link = links_.at(id);
       link.busy = later(link.busy, here);
       link.bytes = saturating_add(link.bytes, message.bytes);
+      // Cut through: latencies of all links, and the bytes once, over the slowest.
       latency = later(latency, speed.latency);
       service = std::max(service, here);
     }

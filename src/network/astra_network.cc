@@ -20,6 +20,8 @@ Time whole_nanoseconds(double ns) {
 }
 
 double effective_links(const StreamDimension& dimension) {
+  // ASTRA-sim 1.0's network.hh: of an odd number of links one is not used round a ring; among all others each
+  // pair has an equal number.
   switch (dimension.kind) {
     case DimensionKind::ring:
       return static_cast<double>(dimension.links - dimension.links % 2);
@@ -98,6 +100,8 @@ class AstraNetwork : public Network {
     std::uint32_t d = 0;
     if (levels_.size() == 1) return d;
     if (semantics_ == Semantics::astra1) {
+      // Charged for one dimension alone: ASTRA-sim 1.0 for the outermost, 2 for the innermost in which the
+      // ends differ.
       for (d = topology_.dimensions() - 1; d > 0 && !differ(d);) --d;
     } else {
       while (d + 1 < topology_.dimensions() && !differ(d)) ++d;
@@ -163,10 +167,12 @@ class AstraUnaware final : public AstraNetwork {
     const auto size = static_cast<double>(bytes.value);
     const double latency = static_cast<double>(crossed) * dimension.latency_ns;
     if (semantics_ != Semantics::astra1) return whole_nanoseconds(latency + size / level.bytes_per_ns);
+    // Truncated after every term, since it sums them up in integers.
     double ns = std::trunc(latency);
     ns = std::trunc(ns + size / level.bytes_per_ns);
     ns = std::trunc(ns + 2 * dimension.nic_latency_ns);
     if (dimension.kind == DimensionKind::switched) ns = std::trunc(ns + dimension.router_latency_ns);
+    // The slower of the network and of the memory that takes what arrives.
     if (dimension.memory_scale > 0)
       ns = std::max(
           ns, (dimension.memory_latency_ns + size / dimension.memory_bandwidth) * dimension.memory_scale);
@@ -216,6 +222,8 @@ class AstraAware final : public EventHandler, public AstraNetwork {
         first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
     count_sent(message, first.level);
     if (first.crossing.at.hops_left == 0 && !links_[first.crossing.link].busy) {
+      // Over its last link, which is free, it needs no flight: the receiver's event is all that is left of
+      // it.
       transmit(first.crossing, message, message.target, message.argument);
     } else {
       cross(new_flight({message, first.crossing}));

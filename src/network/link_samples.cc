@@ -8,6 +8,8 @@
 namespace armilla {
 
 LinkSampler::Interval& LinkSampler::at(std::uint32_t link, std::int64_t ns) {
+  // How long a run lasts is not known beforehand: intervals double in length, of powers of two, when there
+  // would be too many.
   while (static_cast<std::size_t>(ns >> shift_) >= kMostIntervals) coarsen();
   const auto place = static_cast<std::size_t>(ns >> shift_);
   std::vector<Interval>& series = series_[link];

@@ -179,6 +179,7 @@ void ScheduleVerifier::check_counts() {
   for (std::int32_t member = 0; member < n_; ++member) {
     const std::vector<Step>& steps = schedule_.of(member).steps;
     for (std::size_t s = 0; s < steps.size(); ++s) {
+      // Fewer would stop the member for good, and of more the last would come when it has gone on.
       const std::size_t sent = members_[static_cast<std::size_t>(member)].senders[s].size();
       if (static_cast<std::size_t>(steps[s].receives) != sent)
         violation("member {}, step {}: waits for {} messages, but {} are sent to it", member, s,

@@ -83,6 +83,7 @@ class Systolic : public CostModel {
   Time time(const Work& work) const override {
     if (work.kind != WorkKind::matrix) return roofline_time(device_, work);
     const Time compute = from_seconds(real(cycles(work)) / options_.frequency.value);
+    // SCALE-Sim's own answer by default: its array never waits for DRAM unless the buffers are modelled.
     if (!options_.memory_bound) return compute;
     const double attainable = device_.memory_bandwidth.value * device_.memory_efficiency;
     return std::max(compute, time_to_move(work.bytes, Bandwidth(attainable)));

@@ -36,6 +36,8 @@ class Reader {
     for (std::int64_t i = 0; i < moves; ++i) {
       filled_ += schedule_.move_lines() + 1;
       const std::int64_t late = filled_ - arrival;
+      // Version 3 adds what a move is late to the moment at which it is there, once more: its own sum, kept
+      // to the cycle.
       arrival = late > 0 ? filled_ + late : filled_;
     }
     return arrival - (cycle + 1);
@@ -76,6 +78,8 @@ class Timeline {
 
   // Null readers never let the array wait.
   void run(Reader* ifmap, Reader* filter, SystolicReport& report) {
+    // Between these lines and those on which a window moves nothing changes but the count of lines, so that
+    // whole stretches are passed at once.
     std::array marks = {ifmap_lines_[0], ifmap_lines_[1], filter_lines_[0], filter_lines_[1],
                         ofmap_lines_[0], ofmap_lines_[1], lines_ - 1};
     std::sort(marks.begin(), marks.end());
@@ -162,6 +166,7 @@ void check_sizes(const SystolicArray& array, const Gemm& gemm, const std::string
       checked_multiply(checked_multiply(checked_add(gemm.m, array.rows + array.columns, where),
                                         checked_add(gemm.n, array.rows + array.columns, where), where),
                        checked_add(gemm.k, array.rows + array.columns, where), where);
+  // No product below has more factors than these, and none of the constants in it is above 400.
   checked_multiply(padded, 400, where);
 }
 
@@ -173,6 +178,8 @@ SystolicReport simulate_layer(const SystolicArray& array, const SystolicBuffers&
   check_sizes(array, gemm, where);
   const std::int64_t image =
       checked_multiply(checked_multiply(layer.ifmap_height, layer.ifmap_width, where), layer.channels, where);
+  // Words that are read once each have their places in order; else where a word stands is looked up in the
+  // image.
   const bool plain = ifmap_facts(layer).each_once;
   if (!plain && image > std::numeric_limits<std::int32_t>::max())
     throw Error(where, "overlapping windows of an image of 2^31 words and more are not supported");

@@ -312,6 +312,8 @@ std::int64_t padded_entries(const OperandStream& stream) {
 WindowSchedule::WindowSchedule(const OperandStream& stream, const ConvolutionShape* windows,
                                std::int64_t words, std::int64_t bandwidth)
     : pass_lines_(stream.grid().row_folds() * stream.grid().lines_per_fold()) {
+  // Double buffering: half of the words are read while the other half is filled; SCALE-Sim keeps a buffer in
+  // a hundred sets.
   const std::int64_t active = words - words / 2, prefetched = words / 2, set_words = ceil_divide(words, 100);
   const std::optional<IfmapFacts> facts = windows ? std::optional(ifmap_facts(*windows)) : std::nullopt;
   const bool overlapping = facts && !facts->each_once;
@@ -321,6 +323,7 @@ WindowSchedule::WindowSchedule(const OperandStream& stream, const ConvolutionSha
   move_lines_ = ceil_divide(prefetched, bandwidth);
 
   SetWindow window;
+  // One more than are needed where the division is even: SCALE-Sim has an empty one at the end.
   window.sets = entries / set_words + 1;
   window.active = std::min(ceil_divide(active, set_words), window.sets);
   window.step = std::min(ceil_divide(prefetched, set_words), window.sets - window.active);

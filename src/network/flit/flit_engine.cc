@@ -51,6 +51,7 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   inputs_.resize(static_cast<std::size_t>(ports) * vcs_);
   flits_.resize(inputs_.size() * buffer_);
   outputs_.resize(static_cast<std::size_t>(senders) * vcs_);
+  // All buffers are empty, and all of them are of one size.
   for (OutputVc& vc : outputs_) vc.credits = buffer_;
   port_of_.resize(outputs_.size());
   for (std::size_t vc = 0; vc < port_of_.size(); ++vc) port_of_[vc] = static_cast<std::uint32_t>(vc / vcs_);

@@ -62,6 +62,7 @@ void FlitGraph::connect(const FlitFabric& fabric) {
     if (one.figures.loss > 0)
       fail("loses packets, and flits are never lost", "--network packet repeats what is lost");
     double period = fabric.flit_bytes / one.figures.bandwidth.value * 1e12 / fabric.cycle_ps;
+    // Rates and clocks come from decimal figures: what differs by less than a billionth is the same.
     if (period < 1 - 1e-9)
       fail(fmt::format("moves {:.4g} flits in a cycle of the clock, and a router passes one", 1 / period),
            "a faster clock, or wider flits");
@@ -74,6 +75,8 @@ void FlitGraph::connect(const FlitFabric& fabric) {
     FlitChannel& channel = network_.outputs[output_of(link)];
     channel.input = output_of(link ^ 1);  // inputs are numbered as outputs are
     channel.period = static_cast<std::uint32_t>(std::llround(period * FlitChannel::kCycle));
+    // Figures of latency are from the end of one link to that of the next, and so count the router; at least
+    // a cycle is left for the wire.
     const std::int64_t cycles = std::max<std::int64_t>(std::llround(latency) - fabric.pipeline, 1);
     channel.latency = static_cast<std::uint32_t>(cycles - 1);
     // There, the router behind it, and the credit back.
@@ -109,6 +112,8 @@ void FlitGraph::order_links() {
     }
   }
   for (const DirectedLink& link : links) {
+    // Links up come first in the order, the lower the earlier, then links across, then links down: up and
+    // then down a way climbs in it all the time, and takes one layer of virtual channels.
     const std::uint64_t from = level[link.from], to = level[link.to], all = nodes;
     const std::uint64_t up = from, across = all + (link.to > link.from ? link.from : 2 * all - link.from);
     order_.push_back(to > from ? up : to == from ? across : 4 * all - from);
@@ -123,6 +128,8 @@ std::uint32_t FlitGraph::visit_layers(std::span<const std::uint32_t> way, const 
     const auto dimension = [&](std::size_t at) {
       return by_dimension_ ? ways_.links()[way[at]].dimension : 0;
     };
+    // Wherever a way falls back it goes on in the next layer. Within a layer buffers are waited for in their
+    // order alone, so that no circle closes.
     if (i > 0 && dimension(i) > dimension(i - 1))
       layer = 0;
     else if (i > 0 && order_[way[i]] <= order_[way[i - 1]])

@@ -75,6 +75,8 @@ RouteEntry cube_route(PortIndex from, PortIndex to, PortIndex k, PortIndex n, bo
     const PortIndex up = 2 * dimension, down = up + 1;
     if (!torus) return entry(here < there ? up : down);
     const PortIndex distance = (there + k - here) % k;
+    // Which side of the ring's dateline it begins on: virtual channels of both sides break the circle of
+    // buffers (Dally and Seitz 1987).
     const PortIndex phase = here > there ? 1 : 0;
     if (2 * distance == k) return entry(up, 2, phase);
     return entry(2 * distance < k ? up : down, 0, phase);
@@ -94,6 +96,7 @@ FlitNetwork cube(const FlitStudy& study) {
   for (PortIndex dimension = 0; dimension < n; ++dimension)
     for (const char sign : {'+', '-'}) network.port_names.push_back(fmt::format("{}{}", sign, dimension));
   network.port_names.push_back("node");
+  // A torus is folded, so that no link is longer than two of a mesh.
   const PortIndex latency = torus && study.long_links ? 2 : 1;
   for (PortIndex router = 0; router < network.routers; ++router) {
     PortIndex stride = 1;
@@ -142,6 +145,7 @@ FlitNetwork fat_tree(const FlitStudy& study) {
         connect(network, below, up, router, child, 1);
       }
       for (PortIndex node = 0; node < network.nodes; ++node) {
+        // Down where the node is below, which is one way; else up by any parent, all of which reach it.
         const bool mine = node / k >= first && node / k < first + span;
         network.routes[static_cast<std::size_t>(router) * network.nodes + node] =
             mine ? entry((node - first * k) / span, 0, 0, level + 1 == n) : entry(k, k);
@@ -159,6 +163,7 @@ FlitNetwork dragonfly(const FlitStudy& study) {
     throw Error("n = " + std::to_string(study.n), "is not built: groups of a dragonfly have one dimension",
                 "n = 1");
   const std::int64_t nodes =
+      // Larger ones would overflow before they are refused.
       study.k > 64 ? kMostNodes + 1 : 2 * study.k * study.k * (2 * study.k * study.k + 1);
   if (study.k < 1 || nodes > kMostNodes) check_size(study, nodes);
   const auto p = static_cast<PortIndex>(study.k);
@@ -180,6 +185,7 @@ FlitNetwork dragonfly(const FlitStudy& study) {
     for (PortIndex other = 0; other < group_routers; ++other) {
       if (other != place)
         connect(network, router, local_port(place, other), group * group_routers + other,
+                // BookSim's latencies: 10 cycles within a group, 100 between groups.
                 local_port(other, place), 10);
     }
     for (PortIndex i = 0; i < p; ++i) {

@@ -137,6 +137,7 @@ class RateTraffic {
     const FlitMeasuring& measuring = study_.measuring;
     double latency = 0, throughput = 0;
     int steady = 0;
+    // What was seen while warming up is thrown away in every second sample, and once more when it is over.
     bool fresh = false;
     for (std::int64_t samples = 0;
          samples < measuring.most_samples && (phase_ != Phase::measuring || steady < 3); ++samples) {
@@ -164,6 +165,7 @@ class RateTraffic {
           fresh = true;
         }
       } else {
+        // Three samples in a row, as one may agree with the one before by chance.
         steady = steady_within(measuring.latency_change, measuring.throughput_change) ? steady + 1 : 0;
       }
     }
@@ -187,6 +189,8 @@ class RateTraffic {
   void empty() {
     phase_ = Phase::emptying;
     while (inside_ > 0) step();
+    // They come back later than the last flit arrives. A network that is not at rest then has lost some of
+    // either.
     while (engine_.credits_under_way() > 0) step();
     if (!engine_.at_rest()) throw std::logic_error("flits: the network is not empty at the end");
   }

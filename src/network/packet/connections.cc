@@ -26,6 +26,7 @@ void Connections::begin_messages() {
     core_.events.came();
   }
   if (core_.repeats) {
+    // Sets come together before any message begins: what that one does must meet its set as it will be.
     for (const std::uint32_t node : std::exchange(crowded_, {})) join_at_switch(node);
     for (const std::uint32_t connection : beginning_) {
       if (sets_.of_connection(connection) == ConnectionSets::kNone) join_sets(connection);

@@ -25,6 +25,7 @@ void Losses::drop(std::uint32_t number, bool on_link) {
       core_.events.schedule(core_.events.now() + core_.settings.retransmit_timeout_ns, kTimeout, packet.flow);
     }
   }
+  // A pause is over by itself after the time that it was for, should the word that ends it be lost.
   if (packet.kind == PacketKind::resume && on_link && links_[packet.port].up) {
     core_.events.schedule(core_.events.now() + longest_pause_ns(links_[packet.port].rate), kPauseOver,
                           packet.port, packet.priority);

@@ -30,6 +30,7 @@ Flows::Coming Flows::come(TrafficFlow flow) {
       next_source_port_.try_emplace(std::uint64_t{source} << 32 | destination, kFirstSourcePort)
           .first->second;
   const FlowAddress address = {source, destination, port++, static_cast<std::uint16_t>(flow.port)};
+  // Numbers are used again, or a long job's flows would take a gigabyte for every two million messages.
   if (free_.empty()) {
     add(flow, address);
     return {size() - 1, true};

@@ -17,6 +17,7 @@ Links::Links(Core& core) : core_(core) {
   ports_.resize(2 * graph.links.size());
   pauses_.resize(ports_.size());
   std::map<std::int64_t, std::uint32_t> rate_classes;
+  // The network's own error model has one stream, each lossy link another: drawn as ns-3 draws them.
   losses_.emplace_back(settings.seed, kExplicitStreams + 50);
   std::vector<std::vector<std::uint32_t>> of_node(graph.is_switch.size());
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
@@ -26,6 +27,7 @@ Links::Links(Core& core) : core_(core) {
     for (const std::int64_t rate : {there.bits_per_second, back.bits_per_second}) {
       if (!rate_classes.try_emplace(rate, rate_classes.size()).second) continue;
       std::vector<std::int64_t>& table = transmission_.emplace_back();
+      // Room for every packet there is, acknowledgements and pauses among them.
       const auto largest = static_cast<std::uint32_t>(settings.payload) + core.traits.header + 64;
       for (std::uint32_t bytes = 0; bytes <= largest; ++bytes) {
         table.push_back(settings.whole_ns ? transmission_ns(bytes, rate) * 1000
@@ -64,6 +66,7 @@ std::int64_t Links::frames() const {
 
 void Links::pause(std::uint32_t index, std::size_t priority) {
   const auto bit = static_cast<std::uint8_t>(1U << priority);
+  // A pause that renews one counts, but does not begin again.
   ++core_.outcome.pauses;
   if ((ports_[index].paused & bit) == 0) pauses_[index].since_ns[priority] = core_.events.now();
   ports_[index].paused |= bit;

@@ -11,6 +11,7 @@ void Mail::post(std::uint32_t connection, std::int64_t bytes, std::uint64_t mess
   const auto least = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1));
   const auto largest = static_cast<std::uint64_t>(core_.settings.payload);
   const std::uint64_t begin = box.end;
+  // Rounded up to whole packets in sequence numbers alone; on the wire the last one is as short as it is.
   box.end += (least + largest - 1) / largest * largest;
   box.messages.push_back({box.end, begin + least, message});
 }

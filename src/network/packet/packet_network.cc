@@ -91,6 +91,7 @@ class PacketNetwork final : public Network, public OwnClock {
 
   Time send(const Message& message) override {
     ++messages_;
+    // The next whole nanosecond: packets know no shorter times.
     const std::int64_t at_ns = (queue().now().value + 999) / 1000;
     if (job_.flows_come) {
       const std::uint32_t number = flights_.add({message, 0, 0});

@@ -8,6 +8,10 @@ namespace {
 using MrgVector = std::array<std::uint64_t, 3>;
 using MrgMatrix = std::array<MrgVector, 3>;
 
+// MRG32k3a (L'Ecuyer, "Good parameters and implementations for combined multiple recursive random number
+// generators", Operations Research 47, 1999), ns-3's generator: two recurrences of order three, whose
+// difference is drawn. Streams are 2^127 steps apart, substreams 2^76 (L'Ecuyer et al. 2002), so that leaps
+// are powers of the matrix of one step.
 constexpr std::uint64_t kModulus1 = 4294967087, kModulus2 = 4294944443;
 constexpr MrgMatrix kStep1 = {{{0, 1, 0}, {0, 0, 1}, {kModulus1 - 810728, 1403580, 0}}};
 constexpr MrgMatrix kStep2 = {{{0, 1, 0}, {0, 0, 1}, {kModulus2 - 1370589, 0, 527612}}};
@@ -60,6 +64,7 @@ RandomStream::RandomStream(std::uint64_t seed, std::uint64_t stream) {
     leap1 = squared(leap1, kModulus1);
     leap2 = squared(leap2, kModulus2);
   }
+  // The first substream behind the stream's begin, as ns-3's run number is 1.
   first_begin_ = first_ = times(kSubstream1, first_, kModulus1);
   second_begin_ = second_ = times(kSubstream2, second_, kModulus2);
 }

@@ -70,12 +70,14 @@ inline bool Simulation::play(std::int64_t end_ns) {
   Core& core = parts_.core;
   WheelEvent event;
   if (core.events.pending() == 0) return false;
+  // Messages begin behind all events of their nanosecond, so that events at `post_ns` still are before them.
   const std::int64_t post_ns = parts_.connections.next_ns();
   if (!core.events.next(std::min(end_ns, post_ns), event)) {
     if (post_ns >= end_ns) return false;
     parts_.connections.begin_messages();
     return true;
   }
+  // Small simulations are in the processor's cache as they are.
   if (core.events.began_chunk() && core.packets.size() >= kManyPackets) look_ahead();
   handle(event);
   if (core.events.handled() >= core.look_at) core.look_at = forward_->look();
@@ -357,6 +359,8 @@ void Simulation::fail_link() {
       parts_.switches.drop_queues(index);
     }
   }
+  // Every flow finds a way anew, also those that the link did not carry: ns-3 sets all of its tables up
+  // again.
   parts_.ways.without(failed);
   parts_.hosts.leave_all_nics();
   for (std::uint32_t index = 0; index < parts_.flows.size(); ++index) {

@@ -29,6 +29,7 @@ Switches::Switches(Core& core, Links& links, const WayFinder& ways, const Flows&
   shares_.resize(links.size());
   switches_.resize(graph.is_switch.size());
   std::int64_t nic_rate = 0;
+  // Of the first host, as in HPCC's ns-3, which takes all NICs to be alike.
   for (std::uint32_t node = 0; node < graph.is_switch.size() && nic_rate == 0; ++node) {
     if (!graph.is_switch[node] && !links.of_node(node).empty())
       nic_rate = links[links.of_node(node).front()].rate;
@@ -42,6 +43,8 @@ Switches::Switches(Core& core, Links& links, const WayFinder& ways, const Flows&
         port.ecn = found->second;
       }
       if (core.traits.discipline != SwitchDiscipline::pause) continue;  // without PFC nothing is kept for it
+      // What comes in while a pause is on its way, and until it takes effect: three times the link's
+      // bandwidth times delay.
       auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
       // The frames that the pause and its answer wait for, however short the link.
       if (settings.buffer_is_shared)
@@ -90,6 +93,7 @@ void Switches::serve(std::uint32_t index) {
     const unsigned open = port.waiting & ~port.paused & 0xfeU;
     if (open == 0) return;
     // The next one after the one served last, around.
+    // Without a loop over eight queues, of which mostly one is used.
     const unsigned after = open & (0xffU << (port.last_served + 1));
     queue = std::countr_zero(after != 0 ? after : open);
     port.last_served = static_cast<std::uint8_t>(queue);

@@ -42,6 +42,7 @@ std::int64_t WayFinder::find(Flow& flow) {
   std::vector<std::uint32_t> way;
   if (core_.traits.sprays) {
     std::vector<std::vector<std::uint32_t>> ways;
+    // As many as a flow has names of paths for, where none are given (settings.paths).
     constexpr std::size_t kMostWays = 256;
     find_shortest(flow.address.source, flow.address.destination, kMostWays, way, ways);
     if (ways.empty()) no_way(flow);

@@ -15,6 +15,7 @@ namespace {
 // Ways that come to a node twice go on from there at once.
 void cut_loops(const LinkGraph& graph, std::vector<std::uint32_t>& way) {
   for (std::size_t i = 0; i < way.size(); ++i) {
+    // From the far end, so that the longest loop goes at once.
     for (std::size_t k = way.size(); k-- > i;) {
       if (graph.links[way[k]].to != graph.links[way[i]].from) continue;
       way.erase(way.begin() + static_cast<std::ptrdiff_t>(i),
@@ -170,6 +171,7 @@ std::span<const Ways::Way> Ways::ways(const Message& message) {
 
 void Ways::forget_some() {
   constexpr std::size_t kMostReached = std::size_t{1} << 22;
+  // Searches are kept by destination: 16 bytes for each node of the graph.
   if (reached_.size() * graph().nodes.size() < kMostReached) return;
   reached_.clear();
   known_.clear();
@@ -326,6 +328,7 @@ std::vector<Ways::Way> Ways::all_shortest(std::uint32_t source, std::uint32_t de
       begun.back().push_back(*link);
     }
   }
+  // More were begun than may be taken. The first of them all would share their first links.
   if (found.size() <= kMostWays) return found;
   found.clear();
   // Keys follow from the pair alone, so that its ways do not depend on who was asked about before.
@@ -347,6 +350,7 @@ void Ways::add_detours(const Way& begin, std::uint32_t source, std::uint32_t des
     any_by_chance_ = any_by_chance_ || pivots_.size() > 1;
     const std::uint32_t pivot = pivots_[key % pivots_.size()];
     if (pivot == here || pivot == destination) continue;
+    // Links may have failed that lead to it.
     if (towards(pivot)[here].distance < 0 || towards(destination)[pivot].distance < 0) continue;
     Way way = begin;
     for (const Way& part : {shortest(here, pivot, key), shortest(pivot, destination, key + 1)})

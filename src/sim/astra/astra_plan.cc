@@ -38,6 +38,8 @@ std::int64_t final_bytes(const AstraPhase& phase) {
   if (phase.kind == CollectiveKind::reduce_scatter) return phase.bytes / phase.ranks;
   if (phase.kind == CollectiveKind::all_gather) {
     std::int64_t bytes = 0;
+    // Saturates: an all-gather over many dimensions of a mistyped size must not wrap round to something
+    // plausible.
     return __builtin_mul_overflow(phase.bytes, phase.ranks, &bytes) ? INT64_MAX : bytes;
   }
   return phase.bytes;
@@ -73,6 +75,7 @@ AstraPlanner::~AstraPlanner() = default;
 AstraPlanner::ChunkSizes AstraPlanner::chunk_sizes(const CollectiveCall& call,
                                                    std::int64_t group_size) const {
   ChunkSizes sizes{call.bytes.value, 0};
+  // Its size counts the result; what is cut into chunks is what a rank puts in.
   if (call.kind == CollectiveKind::all_gather) sizes.total /= group_size;
   sizes.chunk = sizes.total / system_.splits;
   const std::int64_t world = rank_count(system_);
@@ -89,6 +92,7 @@ AstraPlanner::ChunkSizes AstraPlanner::chunk_sizes(const CollectiveCall& call,
 }
 
 void AstraPlanner::first_rank_issues(Time now) {
+  // Loads are those of the collectives issued at one moment; a later one finds idle links.
   if (!themis_ || now == last_issue_) return;
   themis_->forget_loads();
   last_issue_ = now;
@@ -104,6 +108,8 @@ std::vector<std::size_t> AstraPlanner::dimension_order(CollectiveKind kind, std:
                                                        std::int64_t& bytes) {
   std::vector<std::size_t> order(sizes_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
+  // The mirror image of a reduce-scatter: the outermost dimension first, while a chunk still is small, as
+  // outer links are the slow ones.
   if (kind == CollectiveKind::all_gather) std::reverse(order.begin(), order.end());
   if (themis_ && kind != CollectiveKind::all_to_all) {
     Themis::Choice choice = themis_->next_chunk(kind, mask, chunk, remaining);
@@ -150,6 +156,7 @@ std::vector<AstraPhase> AstraPlanner::next_chunk(const CollectiveCall& call, std
     if (!named.empty() && (flat || named.size() == 1)) algorithm = named.front();
     AstraPhase phase = make_phase(call.kind, algorithm, kFlatPhase, group_size, bytes,
                                   aware ? QueueShare::first : QueueShare::any, mask == 0);
+    // ASTRA-sim has algorithms for four kinds alone: the others take Armilla's own schedules.
     if (!native_kind) use_schedule(phase, algorithms_that_perform(call.kind).front(), call.root);
     phases.push_back(phase);
     return phases;
@@ -220,6 +227,7 @@ void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algor
     case StreamAlgorithmKind::ring:
       phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
       phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
+      // Every block is passed on to its receiver hop by hop, 1 + 2 + ... + (n - 1) messages of each rank.
       if (phase.kind == CollectiveKind::all_to_all)
         phase.sends =
             static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{n} * (n - 1) / 2, INT32_MAX));
@@ -260,6 +268,8 @@ void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algor
                                   name_of(phase.kind)));
       }
       phase.each = phase.bytes;
+      // The two trees of a double binary tree take turns, chunk by chunk: where one has a leaf the other has
+      // an inner node.
       const bool first_is_root = trees_[{phase.kind, phase.dimension}]++ % 2 == 1;
       use(AstraMethod::double_binary_tree, 0, first_is_root ? 1 : 0,
           [&] { return astra_tree(n, first_is_root); });

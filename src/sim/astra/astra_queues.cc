@@ -40,6 +40,7 @@ std::int32_t AstraQueues::priority_of(std::int32_t r, const CollectiveCall& call
       return next++;
     case ChunkPreference::fifo:
       return next--;
+    // A number that no count of collectives reaches: before all others.
     case ChunkPreference::highest:
       return 100'000'000;
     case ChunkPreference::policy:

@@ -131,11 +131,14 @@ class SharedBuses::Bus {
       std::int64_t offset = p.o;
       // The gap holds from one sending to the next; after receiving there is the overhead alone.
       if (previous == State::sending) {
+        // In whole nanoseconds, ASTRA-sim's ticks.
         const std::int64_t since = (channel_.context.queue.now() - last_transfer).value / 1000;
         offset = p.o + since > p.g ? p.o : p.g - since;
       }
       const Request request = sends.front();
       sends.pop_front();
+      // LogGP (Alexandrov et al. 1995): a message of k bytes takes o + (k - 1) G + L + o, its sender o + (k -
+      // 1) G of it.
       const double moving = static_cast<double>(request.bytes - 1) * p.gap_per_byte;
       partner.receives.push_back(request);
       partner.previous = partner.state;
@@ -150,6 +153,7 @@ class SharedBuses::Bus {
     void finish_receiving() {
       last_transfer = channel_.context.queue.now();
       previous = state;
+      // As LogGP.cc does: an end that has more to receive keeps its state, and sends nothing in between.
       if (receives.size() < 2) state = State::free;
       Request request = receives.front();
       receives.pop_front();
@@ -194,6 +198,7 @@ class SharedBuses::Bus {
       is_processing = true;
       const ChannelParameters& p = channel_.parameters;
       later_on(BusEvent::processing_finished,
+               // Hundreds of bytes and 50 ns besides, LogGP.cc's integers.
                static_cast<double>(processing.front().bytes / 100 * p.reduction_delay + 50));
     }
 
@@ -216,6 +221,7 @@ class SharedBuses::Bus {
         channel_.context.queue.handler(channel_.client).handle(request.argument);
         return;
       }
+      // The errand's place in the list of the end that it is for, so that it is found in O(1).
       request.errand_of->errand = request.errand;
       request.errand_of->happens(request.afterwards);
     }

@@ -31,6 +31,7 @@ double Themis::share_of(bool scatters, std::size_t dimension) const {
 }
 
 std::int64_t Themis::bytes_for(double elapsed, std::size_t dimension, bool scatters) const {
+  // Elapsed time is counted in what the first dimension takes for a mebibyte.
   const double speed = bandwidths_[dimension] / bandwidths_[0];
   const double bytes = elapsed * speed / share_of(scatters, dimension) * kMebibyte;
   return bytes < 9e18 ? static_cast<std::int64_t>(bytes) : INT64_MAX;
@@ -44,6 +45,8 @@ std::int64_t Themis::difference(std::size_t place, std::uint32_t mask, bool scat
   while (!takes_part(loads_[last].dimension, mask)) --last;
   std::int64_t bytes =
       bytes_for(std::fabs(loads_[last].elapsed - load.elapsed), loads_[last].dimension, false);
+  // A gathered chunk grows by the size of every dimension it has passed: seen from the first one, it is
+  // smaller.
   while (last > place) {
     --last;
     if (takes_part(loads_[last].dimension, mask)) bytes /= sizes_[loads_[last].dimension];
@@ -77,6 +80,7 @@ void Themis::load_in_fixed_order(std::uint32_t mask, std::int64_t bytes, bool sc
 Themis::Choice Themis::next_chunk(CollectiveKind kind, std::uint32_t mask, std::int64_t recommended,
                                   std::int64_t remaining) {
   const bool scatters = kind != CollectiveKind::all_gather;
+  // Stable: which of two equal loads goes first decides the order of a chunk's phases.
   std::stable_sort(loads_.begin(), loads_.end(),
                    [](const Load& a, const Load& b) { return a.elapsed < b.elapsed; });
   if (!scatters) std::reverse(loads_.begin(), loads_.end());

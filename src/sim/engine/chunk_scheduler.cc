@@ -24,6 +24,8 @@ ChunkScheduler::ChunkScheduler(std::size_t ranks, std::int64_t active_limit, Chu
 
 ChunkScheduler::Queue& ChunkScheduler::at(std::int32_t rank, std::uint32_t queue) {
   std::vector<Queue>& queues = ranks_[static_cast<std::size_t>(rank)];
+  // A rank uses the queues of the few dimensions that its groups span, so that a sorted list is smaller and
+  // quicker than a table of all.
   auto found = std::lower_bound(queues.begin(), queues.end(), queue,
                                 [](const Queue& known, std::uint32_t name) { return known.name < name; });
   if (found == queues.end() || found->name != queue) found = queues.insert(found, {queue, {}, 0});
@@ -48,6 +50,7 @@ std::optional<WaitingChunk> ChunkScheduler::next(std::int32_t rank, std::uint32_
 
 void ChunkScheduler::add_state(StateDigest& state) const {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    // What waits is told by the runner, which knows where in its program each chunk stands.
     for (const Queue& queue : ranks_[rank]) state.add('s', rank, queue.name, queue.active);
   }
 }

@@ -17,6 +17,8 @@ CollectiveInstances::Issued CollectiveInstances::issue(std::int32_t rank, std::u
   const std::uint32_t f = graph_.collectives[call].family;
   const FoldedFamily& family = classes_.families[f];
   const auto group = static_cast<std::uint32_t>(family.group_of[r]);
+  // The n-th collective that a rank issues in a group is the n-th of each of its members, whatever their
+  // nodes are called: MPI's rule, by which calls need no names.
   const std::uint32_t number = issued_[f][r]++;
   std::vector<std::uint32_t>& instances = of_group_[f][group];
   Issued issued{0, static_cast<std::uint32_t>(family.member_of[r]), number == instances.size()};
@@ -72,6 +74,7 @@ void CollectiveInstances::finish_chunk(std::uint32_t id, std::uint32_t member) {
 }
 
 std::int32_t CollectiveInstances::missing_member(std::int32_t rank, std::uint32_t node) const {
+  // Looked for once, when a run has come to a standstill.
   for (const std::unique_ptr<CollectiveInstance>& instance : instances_) {
     if (!instance) continue;
     const std::vector<std::int32_t>& members = instance->ranks->members;

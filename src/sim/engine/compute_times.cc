@@ -21,8 +21,12 @@ double uniform(std::uint64_t bits) {
 }
 
 double jitter_factor(const Jitter& jitter, std::int32_t rank, std::uint32_t node) {
+  // A function of the place alone, not a stream of draws: a node has the same jitter however the run is
+  // ordered, folded or cut short.
   const std::uint64_t place = std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
   const std::uint64_t first = mixed(mixed(jitter.seed) ^ place), second = mixed(first);
+  // Box and Muller's normal deviate, of which the exponential is lognormal with a mean of 1: jitter makes
+  // times differ, and not longer on the average.
   const double normal =
       std::sqrt(-2 * std::log(uniform(first))) * std::cos(2 * std::numbers::pi * uniform(second));
   const double variance = std::log1p(jitter.deviation * jitter.deviation);
@@ -62,6 +66,7 @@ Time ComputeTimes::scaled(std::int32_t rank, std::uint32_t node, Time time) cons
   const Rank& of = ranks_[static_cast<std::size_t>(rank)];
   double factor = of.factor;
   if (jitter_.deviation > 0) factor *= jitter_factor(jitter_, of.real, node);
+  // Most are, and a detour over floating point would round times beyond 2^53 ps.
   if (factor == 1) return time;
   const double picoseconds = static_cast<double>(time.value) * factor;
   if (!(picoseconds < static_cast<double>(kEndOfTime.value))) return kEndOfTime;

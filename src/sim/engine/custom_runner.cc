@@ -50,6 +50,7 @@ void CustomRunner::match(const CustomCollective& collective, Prepared& made) {
       if (!receives.try_emplace({nodes[n].peer, m, nodes[n].tag}, n).second) return;
     }
   }
+  // From here on every send knows its receive, and no message has to be looked up by its channel.
   made.receive.assign(made.dependences.size(), kNone);
   for (std::int32_t m = 0; m < members; ++m) {
     const std::vector<CustomNode>& nodes = collective.members[static_cast<std::size_t>(m)].nodes;
@@ -142,6 +143,7 @@ void CustomRunner::issue(std::uint32_t id, std::int32_t m, std::uint32_t n) {
       return;
     }
     Receive& state = instances_[id].receives[instance.prepared->offset[static_cast<std::size_t>(m)] + n];
+    // A message that had come before its receive was posted.
     if (state == Receive::arrived) context_.order.schedule(rank, context_.queue.now(), target_, argument);
     state = Receive::posted;
     return;

@@ -37,6 +37,7 @@ bool Messenger::post(Matches& matches, const Channel& channel, Notice notice) {
   const auto [entry, fresh] = matches.try_emplace(channel);
   Waiting& waiting = entry->second;
   if (waiting.arrived > 0) {
+    // An entry goes when nothing waits any more, or tags that are used once would be kept for good.
     if (--waiting.arrived == 0) matches.erase(entry);
     return true;
   }
@@ -110,6 +111,7 @@ void Messenger::handle(std::uint64_t argument) {
       if (receiver) tell(*receiver);
       return;
     }
+    // The receive is posted before the data can leave: it arrives later even where links take no time.
     case Kind::handshake: {
       const std::optional<Notice> sender = arrive(handshakes_, matched(flight.channel));
       accept(flight.channel, flight.notice);

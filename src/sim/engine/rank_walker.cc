@@ -151,6 +151,7 @@ void RankWalker::mark_done(Rank& rank, std::uint32_t node) {
   for (;; ++rank.stretch) {
     const Stretch& stretch = stretches[rank.stretch];
     const std::vector<std::uint32_t>& left = rank.waiting[rank.stretch].left;
+    // Amortised O(1): each node is passed once.
     while (rank.first_left < stretch.behind) {
       const std::size_t place = rank.first_left - stretch.skipped - stretch.start;
       if (place >= left.size() || left[place] != kDone) break;
@@ -158,6 +159,7 @@ void RankWalker::mark_done(Rank& rank, std::uint32_t node) {
     }
     if (rank.first_left < stretch.behind) break;
   }
+  // One rank tells when to look. Others may be periods before or behind it: how far is part of the state.
   if (&rank == ranks_.data() && (rank.stretch != loop || period_of(rank) != before)) entered_period_ = true;
 }
 
@@ -198,6 +200,8 @@ std::int64_t RankWalker::spare_periods() const {
     // says where that begins.
     const std::uint32_t from = successors_of(rank).reaches[rank.stretch].ends_from;
     const std::uint32_t reached = rank.waiting[rank.stretch].reached;
+    // Periods up to the last node that anything has touched are in use; the rest is still as it was at the
+    // start.
     const std::uint32_t used = reached <= from ? 0 : (reached - from - 1) / loop.period + 1;
     spare = std::min(spare, std::int64_t{loop.more} - std::int64_t{used});
   }
@@ -235,6 +239,8 @@ void RankWalker::leave_out(std::int64_t periods, std::span<const Time> skipped) 
   const std::size_t loop = this->loop();
   for (std::size_t p = 0; p < stretches_.size(); ++p) {
     std::vector<Stretch>& stretches = stretches_[p];
+    // Nodes keep their numbers up to here; those of all that comes later are smaller by what is left out, as
+    // if the loop had been shorter from the beginning.
     const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * stretches[loop].loop.period;
     stretches[loop].loop.more -= static_cast<std::uint32_t>(periods);
     stretches[loop].behind -= nodes;
@@ -345,6 +351,7 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
       rank.beyond.push_back(node);
       return;
     }
+    // The call that the host stops at is ready, so the host is through, at the earliest now.
     if (node == rank.awaited) pass_awaited(rank);
     const Time issued = issued_at(rank, node);
     if (issued > now) {
@@ -392,6 +399,7 @@ void RankWalker::put_on_lane(Rank& rank, std::uint32_t node) const {
   std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(lane)];
   rank.lanes_ready |= bit_of(lane);
   ready.push_back(node);
+  // The smallest id first: frameworks issue in program order.
   std::push_heap(ready.begin(), ready.end(), std::greater<>());
 }
 
@@ -514,6 +522,8 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
       Time begin = end;
       if (!known.issues.empty()) begin = std::max(begin, issued_at(rank, node));
       if (begin > end) rank.last_held = end;
+      // The host may hold the next one up: the lane then is idle in between, as it would be with an event for
+      // each.
       executors_.recorder.next_computation(r, end, begin);
       end = later(begin, duration);
     }
@@ -551,6 +561,7 @@ void RankWalker::schedule_end(std::int32_t rank) {
 void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins) {
   if (call.processors == 0 || executors_.times.processors(rank) == 0) return;
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  // Kernels of collectives that overlap share processors: the first one's are held until the last one ends.
   const bool changes = state.holding == (begins ? 0 : 1);
   // What was done until now was done at the old pace. Only the first to hold and the last to let go change
   // it.
@@ -572,6 +583,7 @@ void RankWalker::handle(std::uint64_t argument) {
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   if ((argument & kIssued) == 0) {
     // An end that was put off or brought forward has left its old event behind, which means nothing.
+    // Cheaper than taking events out of the queue, of which each change of pace would have to find one.
     if (contends_ && program_of(rank).lane[written_node(rank, node)] == Lane::device) {
       if (state.computing != node || state.compute_end != context_.queue.now()) return;
       state.computing = kDone;

@@ -62,6 +62,7 @@ Recorder::State& Recorder::account(std::int32_t rank, Time now) {
   const Time passed = std::max(std::min(now, window_.until) - std::max(state.since, window_.from), Time(0));
   if (state.computing > 0) ranks.compute += passed;
   if (state.communicating > 0) ranks.communication += passed;
+  // Sums over the time since the last change: nothing that they are made of has changed meanwhile.
   if (state.communicating > 0 && state.computing == 0) ranks.exposed_communication += passed;
   // Of what the host holds up only that which nothing else covers.
   if (state.held > 0 && state.communicating == 0 && state.computing == 0) ranks.host_waits += passed;
@@ -84,6 +85,7 @@ void Recorder::change(std::int32_t rank, std::uint32_t written, Time now, std::i
     case NodeKind::send:
       state.communicating += by;
       return;
+    // A receive waits for what another rank does; natively that wait is idleness, not communication.
     case NodeKind::receive:
       if (counting_ == Counting::astra_sim) state.communicating += by;
       return;
@@ -115,6 +117,7 @@ Time Recorder::Begun::end(std::uint32_t node) {
     times.clear();
     head = 0;
   } else if (head >= 64 && 2 * head >= times.size()) {
+    // Once it is half of the list, so that a node costs O(1), and a long program no memory.
     times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(head));
     head = 0;
   }
@@ -172,6 +175,7 @@ void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time no
 }
 
 Recorder::Sums Recorder::sums(Time now) {
+  // Pauses that chains have announced end at moments of their own, before the sums are read.
   for (std::size_t rank = 0; rank < ahead_.size(); ++rank) {
     if (!ahead_[rank].empty()) pass_pauses(static_cast<std::int32_t>(rank), now);
   }
@@ -219,6 +223,7 @@ void Recorder::repeat(std::span<const std::int32_t> ranks, const Sums& from, con
     all.communication += more(1);
     all.exposed_communication += more(2);
     all.host_waits += more(3);
+    // Intervals stay in the list once, with the times that they happened; readers expand them (ir/result.h).
     std::size_t list = 0;
     for (auto* const intervals : {&all.computes, &all.collectives, &all.others}) {
       for (std::size_t i = intervals_ ? from.intervals[rank][list] : 0;

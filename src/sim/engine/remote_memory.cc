@@ -20,6 +20,7 @@ void RemoteMemories::access(std::int32_t rank, std::int32_t real_rank, Bytes byt
     throw Error(fmt::format("rank {}", real_rank), "loads from or stores to remote memory, and there is none",
                 "choose another memory-type than NO_MEMORY_EXPANSION");
   }
+  // Memory of each rank's own: accesses of one rank do not wait for each other.
   if (servers_.empty()) {
     serve(SIZE_MAX, access);
     return;
@@ -46,6 +47,7 @@ void RemoteMemories::serve(std::size_t server, const Access& access) {
   context_.order.schedule(access.rank, end, access.done.target, access.done.argument);
   if (server == SIZE_MAX) return;
   servers_[server].busy = true;
+  // Behind the notice: the access is over before the next one begins.
   context_.order.schedule(access.rank, end, target_, server);
 }
 

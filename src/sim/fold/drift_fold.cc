@@ -24,6 +24,8 @@ DriftFold::DriftFold(const NativePlay& play, const RunContext& context, const Ru
     : context_(context),
       parts_(parts),
       peers_(context.graph),
+      // A window's bounds are moments of the run's clock, and stages that periods were left out of have
+      // clocks of their own.
       may_look_(play.options.fold_drift && !play.options.every_message &&
                 play.options.window.from == Time(0) && play.options.window.until == kEndOfTime &&
                 promises_of(play.study.network).knows_dimensions &&
@@ -56,6 +58,7 @@ bool DriftFold::find_stages() {
   std::vector<std::size_t> joined(ranks);
   std::iota(joined.begin(), joined.end(), 0);
   const auto root = [&](std::size_t rank) {
+    // Path halving (Tarjan and van Leeuwen 1984) keeps sets of thousands of ranks flat.
     while (joined[rank] != rank) rank = joined[rank] = joined[joined[rank]];
     return rank;
   };
@@ -68,6 +71,7 @@ bool DriftFold::find_stages() {
     const std::int32_t real = context_.classes.real[rank];
     const Program& program = graph.programs[graph.program_of[static_cast<std::size_t>(real)]];
     const Loop& loop = program.loops[loop_];
+    // The last of the periods that are written: all are alike but for what reaches back behind the first.
     for (std::uint32_t node = loop.end - loop.period; node < loop.end; ++node) {
       const std::uint64_t payload = program.payload[node];
       switch (program.kind[node]) {
@@ -80,6 +84,7 @@ bool DriftFold::find_stages() {
           const std::int32_t group = family.group_of[rank];
           if (call.custom >= 0 || group < 0 || !parts_.memoised.is_lone(call.family, group)) return false;
           const std::vector<std::int32_t>& members = family.groups[static_cast<std::size_t>(group)].members;
+          // Once for the group, however many of its members are simulated.
           calls[rank] += members.front() == static_cast<std::int32_t>(rank) ? 1 : 0;
           for (const std::int32_t member : members)
             joined[root(static_cast<std::size_t>(member))] = root(rank);
@@ -99,6 +104,7 @@ bool DriftFold::find_stages() {
         }
         case NodeKind::memory_load:
         case NodeKind::memory_store:
+          // Remote memory is shared by all: what one stage stores there may make another wait.
           return false;
       }
     }
@@ -119,6 +125,8 @@ bool DriftFold::find_stages() {
   for (const auto& [ends, messages] : channels) {
     const auto& [source, destination, tag, bytes] = ends;
     const std::size_t from = stage_of(source), to = stage_of(destination);
+    // What is sent and not received in the same period piles up, and no state of the receiver returns.
+    // Messages within a stage would be on its links while it is looked at.
     if (messages.first != messages.second || from == to) return false;
     if (fed_by.try_emplace(destination, from).first->second != from) return false;
     stages_[to].feeds.push_back(feeds_.size());
@@ -168,6 +176,8 @@ bool DriftFold::have_own_links() {
       if (!known.emplace(real, to).second) continue;
       links.clear();
       parts_.memoised.add_links(real, to, links);
+      // One that leaves the source and one that leads to the destination: on more, it would pass links of
+      // others.
       if (links.size() > 2) return false;
       const auto source = static_cast<std::int32_t>(rank);
       for (const std::uint32_t link : links) {
@@ -185,6 +195,8 @@ bool DriftFold::round_over() {
   for (Stage& stage : stages_) {
     const std::int64_t period = parts_.walker.period(stage.ranks.front());
     if (period == stage.latest || period < 0) continue;
+    // A message or a collective under way is on links, whose state is no stage's: such moments are passed
+    // over.
     const bool is_quiet = std::ranges::all_of(stage.ranks, [&](std::int32_t rank) {
       return parts_.walker.is_inside(rank, loop_) && !parts_.recorder.communicates(rank);
     });
@@ -211,6 +223,8 @@ bool DriftFold::look(Stage& stage) {
   const auto [before, fresh] = stage.looks.try_emplace(state.value());
   if (!fresh) {
     const Look& then = before->second;
+    // A stage that comes into an older state than its last one, or that took another time for it, begins its
+    // list anew: only looks of one and the same repetition may be compared with those of other stages.
     const bool goes_on = stage.repeats && stage.periods() == look.period - then.period &&
                          stage.length() == now - then.counts.at;
     if (!goes_on) stage.alike.assign(1, then.counts);
@@ -237,6 +251,8 @@ bool DriftFold::add_state(StateDigest& state, const Stage& stage) const {
   context_.queue.for_each_pending([&](const Event& event) {
     if (event.target == parts_.messages.target()) {
       const std::int32_t receiver = parts_.messages.late_receiver(event.argument);
+      // A receive that found its message there is told so by an event of the messages, which no state of a
+      // stage holds.
       is_known = is_known && (receiver < 0 || stage_of(simulated(receiver)) != number);
     }
     if (event.target != parts_.walker.target() || stage_of(RankWalker::rank_of(event.argument)) != number)
@@ -256,17 +272,21 @@ bool DriftFold::holds(std::size_t number, const Counts& look, std::int64_t perio
   const Feed& feed = feeds_[number];
   const Stage &from = stages_[feed.from], &to = stages_[feed.to];
   const Time pace = from.pace(periods), own = to.pace(periods);
+  // At the same pace the same number lies ready at each look, or the receiver gains on its sender or loses.
   if (pace == own) {
     return from.since <= look.at && std::ranges::all_of(to.alike, [&](const Counts& later) {
              return later.at < look.at || later.here[number] == look.here[number];
            });
   }
+  // A faster sender is ahead more and more: it must have been so far ahead at the receiver's first look
+  // already that nothing the receiver took since then was sent before the sender began to repeat.
   return pace < own && feed.last_wait < look.at && look.at + own <= to.until.counts.at &&
          look.arrived[number] - look.here[number] >= from.at(from.since).arrived[number];
 }
 
 bool DriftFold::goes_on(Stage& stage, std::int64_t periods) const {
   for (const Counts& look : stage.alike) {
+    // A whole repetition has to lie behind it.
     if (look.at > stage.from.counts.at) return false;
     if (!std::ranges::all_of(stage.feeds, [&](std::size_t feed) { return holds(feed, look, periods); }))
       continue;
@@ -278,6 +298,8 @@ bool DriftFold::goes_on(Stage& stage, std::int64_t periods) const {
 
 bool DriftFold::performs_all(const Stage& stage) const {
   std::int64_t performed = 0;
+  // Of collectives that are played one by one the messages would have to be told apart by stages, and are
+  // not.
   for (const auto& [which, count] : stage.until.performed) {
     const auto& [f, g, play] = which;
     if (&stages_[stage_of(context_.classes.families[f].groups[g].members.front())] != &stage) continue;
@@ -291,6 +313,7 @@ bool DriftFold::try_to_leave_out() {
   if (parts_.walker.loop() != loop_ || !parts_.walker.is_inside()) return false;
   std::int64_t periods = 1;
   for (const Stage& stage : stages_) {
+    // The same number is taken out of every loop, and of each stage whole repetitions only.
     periods = std::lcm(periods, stage.periods());
     if (periods > kMostPeriods) return false;
   }
@@ -299,6 +322,8 @@ bool DriftFold::try_to_leave_out() {
   for (const Stage& stage : stages_) {
     if (!performs_all(stage)) return false;
     for (const std::int32_t rank : stage.ranks) {
+      // A host that is faster than its rank gets further ahead in every period, and has been waited for by
+      // nobody; one that falls behind takes time that no state of the rank shows.
       if (!parts_.walker.host_repeats(rank, stage.from.counts.at, stage.length(), stage.periods()))
         return false;
     }
@@ -322,6 +347,7 @@ void DriftFold::leave_out(std::int64_t periods) {
   }
   count_messages(periods);
   parts_.walker.leave_out(periods, skipped);
+  // Added, as an earlier loop may have made some of them later.
   for (std::size_t rank = 0; rank < skipped.size(); ++rank) later_by_[rank] += skipped[rank];
   for (Stage& stage : stages_) {
     stage.coming = 0;
@@ -366,9 +392,13 @@ void DriftFold::leaves(const Channel& channel) {
     const bool is_fed = std::ranges::any_of(
         stage.feeds, [&](std::size_t feed) { return feeds_[feed].from == stage_of(source); });
     if (!is_fed || stage.has_waited || stage.is_exchanging) throw ClocksDisagree();
+    // Counted until it arrives: meanwhile the stage must not be made to wait, or the message would come too
+    // early.
     ++stage.coming;
     return;
   }
+  // The sender is later than the receiver's clock says. As the receiver is idle, that it stands still until
+  // then changes nothing but when it goes on.
   const Time pause = later_by(source) - later_by(destination);
   if (stage.coming > 0) throw ClocksDisagree();
   for (const std::int32_t rank : stage.ranks) {

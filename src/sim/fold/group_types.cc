@@ -22,6 +22,8 @@ class TypeTable {
         if (item.kind != NodeKind::collective) continue;
         const auto id = static_cast<std::uint32_t>(item.payload);
         const CollectiveCall& call = graph.collectives[id];
+        // Sizes are told apart by their class alone (from where on another algorithm is taken), since the
+        // peers of a call do not depend on how much it moves.
         const CallSort sort{call.kind, call.root, planner.size_class(call), call.custom >= 0};
         by_family[call.family].try_emplace(sort, id);
       }
@@ -74,6 +76,7 @@ class TypeTable {
     const Schedule& schedule = *phase.schedule;
     const bool symmetric =
         schedule.is_symmetric() && phase.members == PhaseMembers::all && phase.order == nullptr;
+    // An order of members, or a phase of some of them, makes positions differ although the schedule does not.
     const Addressing addressing = symmetric ? schedule.addressing : Addressing::absolute;
     auto way = std::find_if(type.ways.begin(), type.ways.end(), [&](const GroupWay& known) {
       return known.dimension == phase.dimension && known.addressing == addressing;
@@ -84,6 +87,8 @@ class TypeTable {
       return;
     }
     type.is_ordered = true;
+    // By member, not by position: the order in which a phase lines them up is one of its plan, and a type may
+    // have several plans.
     way->peers.resize(static_cast<std::size_t>(schedule.ranks));
     const auto member = [&](std::int32_t position) {
       return phase.order == nullptr ? position : phase.order->member_at[static_cast<std::size_t>(position)];
@@ -97,12 +102,15 @@ class TypeTable {
 
   bool is_routed(const GroupWay& way, const GroupShape& shape) const {
     const bool flat = way.dimension == kAllDimensions;
+    // Messages of a flat algorithm go over several dimensions, one after the other, whose links in between
+    // are those of ranks that need not be of the group.
     if (flat && machine_.dimensions.size() > 1) return true;
     const Dimension& dimension = machine_.dimensions[flat ? 0 : way.dimension];
     // A link is its source's own, or leads to the destination alone: the way says nothing more than the ends.
     if (!passes_others(dimension)) return false;
     const auto size = static_cast<std::int32_t>(dimension.size);
     const bool whole = !flat && shape.sizes[way.dimension] == dimension.size;
+    // To a neighbour on a ring that the group spans whole, a message takes its source's own link alone.
     return !whole || way.addressing != Addressing::shift ||
            !std::all_of(way.offsets.begin(), way.offsets.end(),
                         [&](std::int32_t offset) { return offset == 1 || offset == size - 1; });

@@ -92,6 +92,7 @@ RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::ui
   }
   for (const std::int32_t simulated : classes.simulated_of) {
     const auto s = static_cast<std::size_t>(simulated);
+    // Ranks outside of the group are never asked for; any number serves.
     only.simulated_of.push_back(all.group_of[s] == static_cast<std::int32_t>(group_class) ? all.member_of[s]
                                                                                           : 0);
   }
@@ -99,6 +100,7 @@ RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::ui
   only.links = classes.links;
   only.families.resize(classes.families.size());
   FoldedFamily& own = only.families[family];
+  // Families that are not played keep their places, since calls name them by number.
   own.groups.resize(1);
   own.groups.front().members.resize(members.size());
   std::iota(own.groups.front().members.begin(), own.groups.front().members.end(), 0);

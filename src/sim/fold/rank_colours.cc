@@ -36,6 +36,7 @@ class Rotations {
   template <class Value, class Visit>
   static void visit(std::size_t size, const Value& value, const Visit& visit) {
     std::uint64_t hash = 0, top = 1;
+    // The first value gets the lowest power, so that a rotation takes it off by subtraction and division.
     for (std::size_t i = size; i-- > 0;) hash = hash * kBase + value(i);
     for (std::size_t i = 1; i < size; ++i) top *= kBase;
     for (std::size_t i = 0; i < size; ++i) {
@@ -79,6 +80,7 @@ class Colouring {
         hash = mix_in(hash, factor);
       }
     }
+    // No link must get the colour of a rank, even where the hashes of what they are agree.
     for (std::size_t link = ranks; link < hashes_.size(); ++link)
       hashes_[link] = mix_in(kLink, hashes_[link]);
     colours_.resize(hashes_.size());
@@ -113,6 +115,7 @@ class Colouring {
     for (std::uint32_t before = 0; before != count_ && count_ < colours_.size();) {
       before = count_;
       for (std::size_t rank = 0; rank < colours_.size(); ++rank) hashes_[rank] = mix(colours_[rank]);
+      // All sums: the order in which a rank's surroundings are listed is none that it could notice.
       for (const TypedGroup& group : messages_.groups.groups) see_group(group);
       see_nodes();
       messages_.on_graph ? see_links() : see_routes();
@@ -146,6 +149,8 @@ class Colouring {
       return;
     }
     const std::uint32_t first = colour(ranks.front());
+    // Of one colour each sees the same from where it stands: nothing to tell apart, at a fraction of the
+    // cost. That is so of nearly all groups in the round that ends the refinement.
     if (std::all_of(ranks.begin(), ranks.end(), [&](std::int32_t rank) { return colour(rank) == first; }))
       return;
     for (std::size_t w = 0; w < type.ways.size(); ++w) {
@@ -195,6 +200,8 @@ class Colouring {
       for (std::size_t i = message.first_hop; i < message.end_hop; ++i) {
         const Hop& hop = messages_.hops[i];
         way = mix_in(way, colour(hop.owner));
+        // How many hops are left decides who goes first where two meet (network/network.h), so it is part of
+        // how a link is crossed.
         const std::uint64_t place = std::uint64_t{hop.link} << 32 | (message.end_hop - i);
         hash(hop.owner) += salted(kCrossing, mix_in(message.channel, place), source);
       }
@@ -212,6 +219,8 @@ class Colouring {
         way += salted(kRoute, hop.link, colour(hop.owner));
         hash(hop.owner) += salted(kCrossing, mix_in(message.channel, hop.link), source);
       }
+      // A sum over hops: on a graph a message has all links of its way at once, at shares that no order
+      // changes.
       hash(message.source) += mix(way);
       hash(message.destination) += salted(kHeard, message.channel, source);
     }
@@ -254,6 +263,7 @@ std::vector<bool> individuals(const FoldingInput& input, const RankMessages& mes
   const Graph& graph = input.graph;
   std::vector<bool> chosen(static_cast<std::size_t>(graph.ranks));
   for (const TypedGroup& group : messages.groups.groups) {
+    // What members of a custom collective do is written for each by its position, and is not looked into.
     if (!messages.groups.types[group.type].is_custom) continue;
     for (const std::int32_t rank : graph.families[group.family].groups[group.group])
       chosen[static_cast<std::size_t>(rank)] = true;
@@ -302,6 +312,7 @@ Colouring colours_of(const FoldingInput& input, const RankMessages& messages, co
 RankClasses fold_over_dimensions(const FoldingInput& input, CollectivePlanner& planner) {
   const Peers peers(input.graph);
   const RankMessages messages = find_messages(input.graph, input.issued, input.study.machine, planner, peers);
+  // To look at hundreds of millions of hops would take longer than to play them.
   if (messages.too_many) return unfolded(input.graph);
   return classes_of(input.graph, colours_of(input, messages, peers).of_ranks());
 }
@@ -323,6 +334,8 @@ RankClasses fold_on_links(const FoldingInput& input, CollectivePlanner& planner,
         "a hash takes one of several ways for each pair (with routing=spray, which takes "
         "all, one stands for those that fare alike)";
   if (classes.stands_for.empty()) return classes;
+  // Hashes of 64 bits may collide: what they found is proved on the facts themselves, in one pass, before it
+  // is relied on.
   if (!is_equitable(input, messages, links, colouring.colours())) return unfolded(graph);
   classes.links = link_classes_of(colouring.of_links());
   return classes;

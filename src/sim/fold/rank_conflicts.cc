@@ -66,6 +66,7 @@ class Conflicts {
     for (const RoutedMessage& message : messages_.routed) {
       for (std::size_t i = message.first_hop + 1; i < message.end_hop; ++i) {
         const Hop& hop = messages_.hops[i];
+        // Ranks of one colour have alike meetings; one of each is looked at.
         if (!is_lowest(hop.owner)) continue;
         meetings.emplace_back(hop.owner, std::uint64_t{hop.link} << 32 | (message.end_hop - i),
                               label(message.source, message.label), message.source);

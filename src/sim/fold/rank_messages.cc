@@ -35,6 +35,8 @@ class Finder {
   };
   void add_routed(std::int32_t source, std::int32_t destination, const Names& names, std::size_t first_hop) {
     found_.routed.push_back({source, destination, names.channel, names.label, first_hop, found_.hops.size()});
+    // Beyond these (64 MB of hops, 300 MB of messages) it takes more memory, and longer to sort, than folding
+    // would save.
     found_.too_many = std::max(found_.hops.size(), found_.routed.size()) > kMostHops;
   }
 
@@ -52,6 +54,7 @@ class Finder {
           first.push_back(channels_);
           channels_ += static_cast<std::uint32_t>(peers.size());
         }
+        // One after the other, as `visit_way` counts them.
         if (way.peers.empty()) first.push_back(channels_);
         channels_ += static_cast<std::uint32_t>(way.offsets.size());
       }
@@ -136,6 +139,7 @@ class Finder {
       for (const std::uint32_t transfer : found_.receives[program].transfers) {
         const std::int32_t source = peers_.of(rank, graph_.transfers[transfer]);
         found_.awaited.push_back({source, rank, channel});
+        // Two ranks that wait for peers of one class may still differ in which of the peers' sends are meant.
         signature(rank) += mix_in(channel++, channels_to(source, rank));
       }
     }
@@ -196,6 +200,8 @@ class FinderOverDimensions : Finder {
 
   void route_node_messages() {
     std::vector<bool> routed(channels_);
+    // A channel has routes as soon as one of its messages needs one: it names them all, and refinement
+    // compares ranks by what their channels do.
     std::vector<std::uint32_t> first_in;  // the dimensions that messages begin in
     for (const NodeMessage& message : found_.sent) {
       const Position start = topology_.start({message.source, message.destination, {}, kAllDimensions});
@@ -262,6 +268,7 @@ class FinderOverDimensions : Finder {
     const std::vector<GroupWay>& ways = type_of(group).ways;
     for (std::size_t w = 0; w < ways.size(); ++w) {
       const std::uint32_t d = dimension_of(ways[w]);
+      // Nobody to share links with, whatever numbers they have.
       const bool alone = users_of_[d].size() == 1 && !routed_in_[d];
       if (alone || !links_every_pair(machine_.dimensions[d])) continue;
       visit_way(group, w, [&](std::int32_t source, std::int32_t destination, std::uint32_t channel) {

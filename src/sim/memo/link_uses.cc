@@ -19,6 +19,8 @@ const LinkUses::Links& LinkUses::of_call(const CollectiveCall& call, std::uint32
       Key{call.family, group_class, call.kind, call.bytes.value, call.root, call.routing});
   Links& links = found->second;
   if (!fresh) return links;
+  // An all-to-all of a thousand members has a million messages over some thousand links: cut down whenever
+  // the list has doubled, which costs O(messages log links) in all.
   std::size_t most = 1 << 16;
   for_each_message(planner_, call, group, [&](std::size_t, const Message& message, std::int64_t) {
     ways_.add(message, links);

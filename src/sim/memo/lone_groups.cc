@@ -61,6 +61,7 @@ class Finder {
         topology_(machine),
         classes_(classes),
         planner_(planner) {
+    // Families differ by name and purpose. If their groups are the same, so are their members' links.
     for (std::size_t f = 0; f < graph.families.size(); ++f) {
       std::size_t first = 0;
       while (graph.families[first].groups != graph.families[f].groups) ++first;
@@ -69,8 +70,10 @@ class Finder {
   }
 
   std::vector<std::vector<bool>> find(const WhatIf& what_if) {
+    // They are bits of a word, of which all set says something else.
     if (machine_.dimensions.size() >= 32) return {};
     for (const SlowLinks& slow : what_if.links) uneven_ |= bit(slow.dimension);
+    // What is known of one group on a link of another speed says nothing of the next.
     shared_ = uneven_;
     is_unfit_.assign(graph_.families.size(), false);
     passes_others_.assign(graph_.families.size(), false);
@@ -180,6 +183,7 @@ class Finder {
       const GroupLayout& layout = layout_of(family, rank);
       Dimensions dimensions = dimensions_of(call, layout.shape);
       if (dimensions == kAll) {
+        // Of a way that is not planned by dimensions, all are used in which the members differ.
         dimensions = differing(layout.ranks.front(), layout.ranks);
         shared_ |= dimensions;
         is_unfit_[same_as_[family]] = true;
@@ -189,6 +193,8 @@ class Finder {
       for (std::uint32_t d = 0; d < machine_.dimensions.size() && layout.is_grid(); ++d) {
         const Dimension& dimension = machine_.dimensions[d];
         const bool whole = static_cast<std::int64_t>(layout.coordinates[d].size()) == dimension.size;
+        // On a ring that is spanned in part, messages between members pass the ranks between them, who may be
+        // sending.
         if ((dimensions & bit(d)) == 0 || !armilla::passes_others(dimension) || whole) continue;
         shared_ |= bit(d);
         passes_others_[same_as_[family]] = true;
@@ -235,6 +241,8 @@ class Finder {
       if (program.kind[node] != NodeKind::collective) continue;
       if (same_as_[graph_.collectives[program.payload[node]].family] != same) continue;
       const bool may_meet = at_once_ == AtOnce::of_a_pass && is_of_a_pass(program.phase[node]);
+      // `over[node]` is what must have ended before the node starts: all its dependences and what those
+      // waited for.
       if (!are_over(over[node], of_a_pass, may_meet)) return known->second = false;
       over[node].add(static_cast<std::uint32_t>(of_a_pass.size()));
       of_a_pass.push_back(is_of_a_pass(program.phase[node]));

@@ -48,6 +48,7 @@ LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
       shared_dimensions_(run.shared_dimensions) {
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {
+    // A reduction takes as long as its rank's memory does, and which ranks are members is no part of the key.
     if (study_.collectives.charge_reductions && other.device.memory_bandwidth != device.memory_bandwidth)
       possible_ = false;
   }
@@ -66,6 +67,7 @@ const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class
                 links_used(call, group_class, group, passes_others)};
   const auto [found, fresh] = known_.try_emplace(key);
   Known& known = found->second;
+  // Played when it comes up for the second time: what happens once is cheaper to play where it is.
   if (fresh) return nullptr;
   if (!known.is_played) {
     known.is_played = true;
@@ -132,6 +134,7 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
   run.tell_of_rounds(moments);
   run.play();
   std::vector<RankClass> members = std::move(run.recorded().classes);
+  // Remembered, too, as none: it is not tried again.
   if (!is_uniform(run, members)) return std::nullopt;
   LonePlay played;
   // What comes on top of the schedule is added where the call is made (RankWalker::collective_finished).

@@ -42,6 +42,7 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   group.issued.resize(family.groups[group_id].members.size());
   const std::uint32_t number = group.issued[member]++;
   // A member that issues the group's next without waiting for this one.
+  // Its collectives may be under way together, and are played as such.
   if (group.gathers && number > group.decided) pass_on_gathered(group.performance);
   if (number == group.decided && !group.gathers) {
     const LonePlay* const play = play_of(group, call, group_id);
@@ -137,6 +138,8 @@ void MemoisedCollectives::collective_finished(std::int32_t rank, std::uint32_t n
     played.erase(entry);
     Group& group = states_[f][static_cast<std::size_t>(
         context_.classes.families[f].group_of[static_cast<std::size_t>(rank)])];
+    // All of the group's at once, when the last one is over. A link that is given back late makes others be
+    // played that might have been remembered, which is slower, but the same.
     if (--group.ends_left == 0) {
       for (const LinkUses::Links* const links : group.links) uses_->end(*links);
       group.links.clear();
@@ -247,6 +250,7 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
   const Time now = queue.now();
+  // The queue is empty then, and its clock where the collective began.
   const std::vector<Event> others = queue.set_aside(performance.start);
   // Turns and notes belong to moments that are over: only what the collective itself does may happen now.
   is_catching_up_ = true;

@@ -28,6 +28,7 @@ class WaysOverDimensions final : public MessageWays {
     Position at = topology_.start(message);
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
+      // By the rank that stands for the owner: links of ranks that are folded are one link.
       const auto owner = static_cast<std::size_t>(play_.classes.simulated_rank(id.owner));
       links.push_back(static_cast<std::uint32_t>(
           first_[id.dimension] + owner * static_cast<std::size_t>(topology_.links_per_rank(id.dimension)) +
@@ -73,8 +74,11 @@ class WaysOverGraph final : public MessageWays {
     std::map<std::uint32_t, std::uint64_t> numbers;
     std::set<std::pair<std::int32_t, std::int32_t>> known;
     for_each_message(play_.planner, call, group, [&](std::size_t, const Message& message, std::int64_t) {
+      // All messages of a pair take the same way.
       if (!known.emplace(message.source, message.destination).second) return;
       for (const LinkShare& use : links_->used(message.source, message.destination)) {
+        // Links by the order in which they are first met: groups whose links differ in nothing but their
+        // names get one description, and share what was played.
         const auto [link, fresh] = numbers.try_emplace(use.link, numbers.size());
         description.push_back(link->second);
         description.push_back(std::bit_cast<std::uint64_t>(use.share));

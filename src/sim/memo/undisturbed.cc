@@ -60,6 +60,7 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
   std::vector<bool> seen(graph.programs.size());
   for (const std::int32_t rank : classes.real) {
     const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
+    // Ranks of one program that are not of one class fare differently, and then one cannot tell of the other.
     if (seen[program]) return false;
     seen[program] = true;
   }

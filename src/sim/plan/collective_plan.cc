@@ -278,6 +278,7 @@ AlgorithmPicks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_
   if (const CollectiveCall made = library_->as_made(call); made.kind != call.kind)
     return picks(made, shape_number);
   const GroupShape& shape = maker_->shape(shape_number);
+  // Without a choice nothing is estimated, which is most of what planning costs.
   if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
   const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
   if (fresh) found->second = fastest(call, shape_number);
@@ -337,6 +338,7 @@ AlgorithmPicks CollectivePlanner::fastest(const CollectiveCall& call, std::uint3
     const double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
                            (options_.measured ? library_->beyond(plan, call.bytes, shape).total() : 0) +
                            alike;
+    // The first of equals, which are listed in the order of preference.
     if (seconds >= least) continue;
     least = seconds;
     found = taken;
@@ -389,6 +391,7 @@ Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& l
     flat.latency = from_seconds(ways / phase.schedule->ranks / 2);  // of two links
     seconds += phase_load(*phase.schedule, 0, flat).latency;
   }
+  // Chunks beyond what may be under way at once wait for a slot, and pay the latency once more.
   const double rounds =
       std::ceil(static_cast<double>(chunks(call, layout.shape)) /
                 static_cast<double>(options_.active_chunks *

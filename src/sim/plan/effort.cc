@@ -37,6 +37,7 @@ Effort sum_up(const Graph& graph, std::span<const Issued> issued, const Ranks& r
   effort.messages.resize(graph.collectives.size());
   for (const std::int64_t rank : ranks) {
     const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
+    // Loops at full length: what folding in time leaves out later cannot be known yet.
     effort.nodes += graph.programs[program].length();
     for (const IssuedItem& item : issued[program].items) {
       MemberTraffic sent;
@@ -79,6 +80,7 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankC
 
 Effort effort_of(const Graph& graph, std::span<const Issued> issued, const SystemLayer& system,
                  std::int64_t ranks, double most_messages) {
+  // Each of them takes some 130 bytes while its collective is under way: 4 GB at most.
   constexpr double kMaxStreams = 1 << 25;
   AstraPlanner planner(system);
   std::vector<MemberTraffic> traffic;
@@ -98,6 +100,8 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const Syste
     // The first stands for all.
     planner.for_each_chunk(graph, call, members, [&](const std::vector<AstraPhase>& phases) {
       for (const AstraPhase& phase : phases) {
+        // Phases of Armilla's own schedules have no count: two is what the shortest of them send, so that the
+        // limit refuses nothing that fits into it.
         traffic.back().messages += chunks * std::max(phase.sends, 2);
         traffic.back().bytes += chunks * std::max(static_cast<double>(phase.each) * phase.sends,
                                                   static_cast<double>(phase.bytes));

@@ -42,6 +42,7 @@ void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
   places.clear();
   if (machine.dimensions.size() < 2) return;
   const Dimension& first = machine.dimensions.front();
+  // Nodes that are rings of their own are lines of a grid, not places behind one switch.
   if (passes_others(first)) return;
   // Rings compare places and go round in their order. Where no cables join some of them, groups that differ
   // by where their places begin are served alike: they share their plans, and their ranks fold.
@@ -69,6 +70,7 @@ std::int64_t nodes_in(const GroupShape& shape) {
 
 std::uint32_t most_rings(const GroupShape& shape) {
   const std::vector<std::span<const std::int32_t>> nodes = nodes_of(shape);
+  // Every ring enters and leaves each node over a member, and so its NIC, of its own.
   return nodes.size() < 2 ? 1 : static_cast<std::uint32_t>(fewest_members(nodes).size());
 }
 
@@ -78,6 +80,7 @@ std::vector<MemberOrder> orders_of_rings(const GroupShape& shape, std::span<cons
   std::map<std::vector<std::int32_t>, MemberRings> on_cables;  // by the members of a node
   for (const std::span<const std::int32_t> node : nodes) {
     const auto [found, fresh] = on_cables.try_emplace({node.begin(), node.end()});
+    // Nodes with members at the same places have the same cables between them.
     if (fresh && !cables.empty()) found->second = find_rings(cables, node);
   }
   std::vector<MemberOrder> orders(std::min<std::size_t>(entries.size(), kMostRings));

@@ -40,6 +40,7 @@ const MemberOrder* PlanMaker::order_of(std::uint32_t shape, std::uint32_t ring) 
   const auto [found, fresh] = member_orders_.try_emplace(shape);
   if (fresh) found->second = orders_of_rings(shapes_[shape], machine_.dimensions.front().cables);
   const MemberOrder& order = found->second[ring];
+  // None for rank order, so that the groups of most jobs need no look-up for every message.
   return std::ranges::is_sorted(order.member_at) ? nullptr : &order;
 }
 

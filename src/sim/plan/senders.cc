@@ -100,6 +100,7 @@ class RingUsers {
     }
     if (differ && !is_grid) {
       for (std::int32_t rank = 0; rank < graph_.ranks; ++rank) {
+        // All cables of all lines then are taken for the group's.
         if (!use(rank, family)) return false;
       }
       return true;

@@ -55,11 +55,14 @@ class Calibrator {
     const std::vector<Time> before = predict({});
     check_bounds();
     Point best = fit({}, false);
+    // One time cannot tell two factors apart: then products get all of it.
     if (steps_.size() > 1) best = fit_both(best, result.notes);
     const std::vector<Time> after = predict(best);
     for (std::size_t i = 0; i < steps_.size(); ++i)
       result.steps.push_back({steps_[i].name, steps_[i].measured, before[i], after[i]});
     check_fit(result.steps);
+    // In logarithms a factor of 2 is as far as one of 1/2, errors of long and of short steps count alike, and
+    // no step can make a factor negative.
     result.compute = std::exp(best.compute);
     result.communication = std::exp(best.communication);
     return result;
@@ -131,6 +134,8 @@ class Calibrator {
 
   // Over `reach`, towards less of the error where the bounds leave room; of computation only unless `both`.
   Slopes slopes_at(const Point& point, const std::vector<double>& errors, double reach, bool both) {
+    // The slope is taken on the side to which the step will go: behind an edge (where something stops to be
+    // hidden) the other side says nothing of it.
     const bool too_slow = std::accumulate(errors.begin(), errors.end(), 0.0) > 0;
     const auto slopes = [&](double Point::*factor) {
       const bool up =
@@ -195,6 +200,8 @@ class Calibrator {
       why = "communication is left as it is: it is hidden behind computation in these steps";
       return false;
     }
+    // The squared sine of the angle between the two slopes: nearly parallel ones make any sum of the factors
+    // fit.
     if (slopes.cc * slopes.mm - slopes.cm * slopes.cm < kLeastAngle * slopes.cc * slopes.mm) {
       why =
           "communication is left as it is: the steps have too similar shares of it to tell it from "
@@ -286,6 +293,8 @@ Calibration calibrate(const std::vector<MeasuredStudy>& steps, Progress& meter) 
     escaped += c == '\n' ? ' ' : c;
   }
   settings.emplace_back(fmt::format("machine.source=\"{}\"", escaped), "armilla calibrate");
+  // Through the reader, as if a user had set the factors: what comes out is a machine that reads back the
+  // same.
   const std::string study = yaml_text(first.config);
   result.machine =
       yaml_text(Config::parse(study, first.config.file(), settings, expand_machine).at("machine"));

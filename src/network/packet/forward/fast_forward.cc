@@ -295,6 +295,7 @@ FastForward::Pace FastForward::pace_of(const Watch& watch) const {
     spread = std::max(spread, std::abs(static_cast<double>(period.packets) / static_cast<double>(period.ns) /
                                            pace.packets_per_ns -
                                        1));
+  // Between the halves: what drifts by so much in half of the time seen goes on to do so.
   const double drift = std::abs(after.packets / after.ns - before.packets / before.ns) / pace.packets_per_ns;
   const double grown =
       std::max(std::abs(after.queued - before.queued), std::abs(after.under_way - before.under_way)) /
@@ -308,6 +309,7 @@ FastForward::Pace FastForward::pace_of(const Watch& watch) const {
 }
 
 double FastForward::Pace::doubtful_ns(double ns) const {
+  // A rate that is wrong by a share is off by that share of the time; one that drifts by its square.
   return ns * doubt + ns * ns * drift_per_ns;
 }
 
@@ -416,6 +418,7 @@ std::int64_t FastForward::look() {
       stand_still();
     }
   }
+  // The events of as many packets of every flow as a period has at the least: earlier none could be over.
   return core_.events.handled() + std::max(kLeastEvents, 2 * kLeastPackets * links);
 }
 
@@ -532,6 +535,7 @@ void FastForward::resume(std::uint32_t number, std::int64_t until) {
     told_[port] = static_cast<std::uint32_t>(links_[port].carried_bytes / unit);
     if (!links_[port].at_switch) {
       Nic& nic = hosts_.nic(port);
+      // Its event is among those that were taken out, and is moved with them.
       if (nic.wake_ns >= 0) nic.wake_ns += ns;
     }
   }

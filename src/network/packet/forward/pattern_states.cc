@@ -27,6 +27,8 @@ PatternStates::PatternStates(Parts& parts)
       port_label_(links_.size(), kNone) {}
 
 std::uint64_t PatternStates::sort(ConnectionSets::Set& set) {
+  // Labels by the order of connections: sets that are alike but for their numbers have one structure, and
+  // know each other's patterns.
   std::ranges::sort(set.connections);
   for (const std::uint32_t port : set.ports) port_label_[port] = kNone;
   set.ports.clear();
@@ -59,6 +61,7 @@ std::uint64_t PatternStates::sort(ConnectionSets::Set& set) {
     add(port.ecn.maximum);
     state.push_back(std::bit_cast<std::uint64_t>(port.ecn.probability));
     const Port& peer = links_[index ^ 1];
+    // Which port is at the other end, where that is one of the set's.
     add(sets_.of_port(index ^ 1) == sets_.of_port(index) ? port_label_[index ^ 1] : kNone);
     add(peer.at_switch);
     if (peer.at_switch) add(switches_[peer.node].calm);

@@ -78,6 +78,8 @@ class Tcp final : public Transport {
       const std::uint64_t next = data.sequence / payload();
       Selective::set(losses.arrived, next);
       losses.highest_arrived = std::max(losses.highest_arrived, next);
+      // Out of order, filling a gap, or marked otherwise than before, of which DCTCP's receiver tells at once
+      // (RFC 8257, section 3.2).
       at_once = data.sequence != flow.expected || losses.highest_arrived > next ||
                 data.marked != tcp.marked || at_once;
       if (data.sequence == flow.expected) {
@@ -191,6 +193,7 @@ class Tcp final : public Transport {
     packet.flow = index;
     packet.priority = flow.priority;
     packet.marked = tcp.marked;
+    // Of the last segment that is there: any one that has been told of does.
     packet.repeat = flow.expected - 1;
     packet.sent_ns = events_.now();
     hosts_.answer(number, PacketKind::ack);
