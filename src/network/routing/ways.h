@@ -90,8 +90,8 @@ class Ways {
 
   // Whether any way that was asked for is one of several, taken by a hash or at random.
   bool any_by_chance() const { return any_by_chance_; }
-  // Where hashes (ecmp, ecmp-ns3) have put many more of the pairs that were asked for on a link than fall to it
-  // if all links that each hash chose from were taken alike: that link, in a sentence; or empty.
+  // Where hashes (ecmp, ecmp-ns3) have put many more of the pairs that were asked for on a link than fall to
+  // it if all links that each hash chose from were taken alike: that link, in a sentence; or empty.
   std::string collision_note() const;
   // Makes room where a lot is kept, for who asks for one destination after the other.
   void forget_some();
