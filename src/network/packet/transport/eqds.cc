@@ -100,30 +100,6 @@ class Eqds final : public Pulled {
     reply(number, PacketKind::ack, ends.pulled);
   }
 
-  void receive_acknowledgement(std::uint32_t number) override {
-    const Packet packet = packets_[number];
-    flows_.free_packet(number);
-    const std::uint32_t index = packet.flow;
-    Ends& ends = ends_[index];
-    note_acknowledged(index, packet.sequence);
-    if (packet.kind == PacketKind::nack) pieces_[index].lose(packet.repeat);
-    if (packet.kind == PacketKind::ack) {
-      const std::uint64_t base = (packet.sequence + payload() - 1) / payload() + 1;
-      for (std::uint64_t bits = packet.repeat; bits != 0; bits &= bits - 1)
-        pieces_[index].learn(base + static_cast<std::uint64_t>(std::countr_zero(bits)));
-    }
-    if (packet.kind == PacketKind::nack || packet.echo)
-      shunned_[std::size_t{index} * static_cast<std::size_t>(settings_.paths) + packet.path] = true;
-    if (packet.pull > ends.had) {
-      ends.credit += static_cast<std::int64_t>(packet.pull - ends.had) * kUnit;
-      ends.had = packet.pull;
-    }
-    ends.may_owe = 0;
-    if (!flows_[index].finished) ask(index);
-    hosts_.refresh(index);
-    hosts_.serve(flows_[index].port);
-  }
-
   void timed_out(std::uint32_t index) override {
     Ends& ends = ends_[index];
     ends.unpulled += lose_all(index) * wire_bytes();
@@ -188,11 +164,26 @@ class Eqds final : public Pulled {
     return bits;
   }
 
-  bool pull(std::uint32_t index, std::size_t line) override {
+  void heard(std::uint32_t index, const Packet& packet) override {
+    Ends& ends = ends_[index];
+    if (packet.kind == PacketKind::ack) {
+      const std::uint64_t base = (packet.sequence + payload() - 1) / payload() + 1;
+      for (std::uint64_t bits = packet.repeat; bits != 0; bits &= bits - 1)
+        pieces_[index].learn(base + static_cast<std::uint64_t>(std::countr_zero(bits)));
+    }
+    if (packet.kind == PacketKind::nack || packet.echo)
+      shunned_[std::size_t{index} * static_cast<std::size_t>(settings_.paths) + packet.path] = true;
+    ends.credit += static_cast<std::int64_t>(newly_pulled(ends.had, packet)) * kUnit;
+    // It has heard of its receiver, and is pulled from now on.
+    ends.may_owe = 0;
+    if (!flows_[index].finished) ask(index);
+  }
+
+  std::optional<std::uint64_t> pull(std::uint32_t index, std::size_t line) override {
     const Flow& flow = flows_[index];
     Ends& ends = ends_[index];
     // Of a flow that is there as a whole nobody waits for pulls; a connection's sender may have more.
-    if (!mail_.is_used() && flow.expected >= flow.size) return false;
+    if (!mail_.is_used() && flow.expected >= flow.size) return {};
     ends.behind -= std::min(ends.behind, units_per_pull_);
     ends.pulled += units_per_pull_;
     const bool wants = ends.target > ends.pulled;
@@ -202,8 +193,7 @@ class Eqds final : public Pulled {
     if (line == kContent && !wants &&
         static_cast<std::int64_t>(ends.pulled - ends.target) * kUnit < window_bytes(index))
       stand_in_line(index, kContent);
-    send_control(index, PacketKind::pull, ends.pulled);
-    return true;
+    return ends.pulled;
   }
 
   const std::uint64_t units_per_pull_;

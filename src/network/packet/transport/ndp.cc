@@ -58,22 +58,6 @@ class Ndp final : public Pulled {
     reply(number, cut ? PacketKind::nack : PacketKind::ack, ends.pulled);
   }
 
-  void receive_acknowledgement(std::uint32_t number) override {
-    const Packet packet = packets_[number];
-    flows_.free_packet(number);
-    const std::uint32_t index = packet.flow;
-    Ends& ends = ends_[index];
-    note_acknowledged(index, packet.sequence);
-    if (packet.kind == PacketKind::ack) pieces_[index].learn(packet.repeat);
-    if (packet.kind == PacketKind::nack) pieces_[index].lose(packet.repeat);
-    if (packet.pull > ends.had) {
-      ends.credit += static_cast<std::int64_t>(packet.pull - ends.had);
-      ends.had = packet.pull;
-    }
-    hosts_.refresh(index);
-    hosts_.serve(flows_[index].port);
-  }
-
   void timed_out(std::uint32_t index) override {
     const Flow& flow = flows_[index];
     lose_all(index);
@@ -91,13 +75,17 @@ class Ndp final : public Pulled {
     std::uint64_t pulled = 0, waiting = 0;  // pulls sent, and those that wait to be
   };
 
-  bool pull(std::uint32_t index, std::size_t line) override {
+  void heard(std::uint32_t index, const Packet& packet) override {
+    if (packet.kind == PacketKind::ack) pieces_[index].learn(packet.repeat);
+    ends_[index].credit += static_cast<std::int64_t>(newly_pulled(ends_[index].had, packet));
+  }
+
+  std::optional<std::uint64_t> pull(std::uint32_t index, std::size_t line) override {
     Ends& ends = ends_[index];
-    if (ends.waiting == 0) return false;
+    if (ends.waiting == 0) return {};
     ++ends.pulled;
     if (--ends.waiting > 0) stand_in_line(index, line);
-    send_control(index, PacketKind::pull, ends.pulled);
-    return true;
+    return ends.pulled;
   }
 
   std::vector<Ends> ends_;

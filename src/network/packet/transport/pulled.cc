@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace armilla::packets {
 
@@ -98,6 +99,23 @@ bool Pulled::note_data(std::uint32_t index, const Packet& data) {
   }
   if (mail_.is_used()) mail_.note_arrivals(index);
   return true;
+}
+
+void Pulled::receive_acknowledgement(std::uint32_t number) {
+  const Packet packet = packets_[number];
+  flows_.free_packet(number);
+  const std::uint32_t index = packet.flow;
+  note_acknowledged(index, packet.sequence);
+  if (packet.kind == PacketKind::nack) pieces_[index].lose(packet.repeat);
+  heard(index, packet);
+  hosts_.refresh(index);
+  hosts_.serve(flows_[index].port);
+}
+
+// Pulls overtake each other on the ways they are sprayed over: each tells of all before it, and an older one
+// of nothing new.
+std::uint64_t Pulled::newly_pulled(std::uint64_t& had, const Packet& packet) {
+  return packet.pull > had ? packet.pull - std::exchange(had, packet.pull) : 0;
 }
 
 void Pulled::note_acknowledged(std::uint32_t index, std::uint64_t sequence) {
@@ -209,7 +227,9 @@ void Pulled::timer(const WheelEvent& event) {
     }
     pacers_[nic].lines[line].head = places_[index].next[line];
     places_[index].waits[line] = false;
-    if (!pull(index, line)) continue;
+    const std::optional<std::uint64_t> pulled = pull(index, line);
+    if (!pulled) continue;
+    send_control(index, PacketKind::pull, *pulled);
     Pacer& pacer = pacers_[nic];
     // Not later for times that are whole nanoseconds here.
     pacer.free_ps = (now_ps - pacer.free_ps < 1000 ? pacer.free_ps : now_ps) + pacer.interval_ps;

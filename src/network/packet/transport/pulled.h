@@ -4,6 +4,8 @@
 // it tells apart (`paths`), which switches hash to a way each.
 #pragma once
 
+#include <optional>
+
 #include "network/packet/transport/transport.h"
 
 namespace armilla::packets {
@@ -15,6 +17,7 @@ class Pulled : public Transport {
   std::uint32_t choose_way(std::uint32_t flow, Packet& packet) final;
   std::uint32_t way_back(const Packet& packet) const final;
   void timer(const WheelEvent& event) final;
+  void receive_acknowledgement(std::uint32_t packet) final;
 
  protected:
   // Of a flow, a bit for each packet. Short flows have one line of the processor's cache, and
@@ -66,8 +69,11 @@ class Pulled : public Transport {
 
   // The receiver's: marks data as arrived, returns whether it was news.
   bool note_data(std::uint32_t flow, const Packet& data);
-  // The sender's: all before the acknowledgement's sequence has arrived. May finish the flow.
-  void note_acknowledged(std::uint32_t flow, std::uint64_t sequence);
+  // The sender's: an acknowledgement, word of a packet that was cut, or a pull has come. What all senders
+  // take from it has been noted (what has arrived, what was cut; the flow may be over), the rest has not.
+  virtual void heard(std::uint32_t flow, const Packet& packet) = 0;
+  // How much of its pull is new to a sender that `had` that of those before.
+  static std::uint64_t newly_pulled(std::uint64_t& had, const Packet& packet);
   // Everything sent that is not known to have arrived is lost; returns how many packets that are news.
   std::int64_t lose_all(std::uint32_t flow);
 
@@ -79,9 +85,9 @@ class Pulled : public Transport {
   bool pull_at_once(std::uint32_t flow);
   // Where it is not yet.
   void stand_in_line(std::uint32_t flow, std::size_t line);
-  // It is the flow's turn, and it is in that line no longer: sends a pull and stands in line again, if it
-  // wants. Returns whether it sent one.
-  virtual bool pull(std::uint32_t flow, std::size_t line) = 0;
+  // It is the flow's turn, and it is in that line no longer: stands in line again, if it wants. Returns all
+  // that its sender has been pulled for with this pull; nullopt: it needs none.
+  virtual std::optional<std::uint64_t> pull(std::uint32_t flow, std::size_t line) = 0;
 
   std::vector<Pieces> pieces_;
   std::vector<bool> shunned_;  // per flow and path: to be skipped once; empty: none ever
@@ -104,6 +110,8 @@ class Pulled : public Transport {
     std::uint32_t next_there = 0, next_back = 0;
   };
 
+  // All before the acknowledgement's sequence has arrived.
+  void note_acknowledged(std::uint32_t flow, std::uint64_t sequence);
   std::uint32_t way_of(std::uint32_t flow, std::uint32_t path) const;
   std::uint32_t nic_of_receiver(std::uint32_t flow);
   void tick_later(std::uint32_t nic);
