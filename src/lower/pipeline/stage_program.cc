@@ -468,9 +468,26 @@ class StageEmitter {
 
   // Only neighbouring stages on other ranks get a message; the first and the last stage have none
   // on one side.
-  std::optional<PointToPoint> message(const Cursor& cursor, bool from_here) {
+  struct SlotMessage {
+    Bytes bytes;
+    NodeLabel label;
+    std::uint64_t transfer = 0;  // into the graph's
+  };
+  // The same in every slot of a chunk that goes this way, so that it is made and named once.
+  const std::optional<SlotMessage>& message(const Cursor& cursor, bool from_here) {
     const bool forward = cursor.slot->action == PipelineAction::forward;
-    return stage_transfer(model_, job_, chunk_of(*cursor.slot), rank_, from_here, forward, tables_);
+    messages_.resize(4 * chunks_.size());
+    std::optional<std::optional<SlotMessage>>& known =
+        messages_[4 * static_cast<std::size_t>(cursor.slot->chunk) + (from_here ? 2 : 0) + (forward ? 1 : 0)];
+    if (known) return *known;
+    known.emplace();
+    const std::optional<PointToPoint> transfer =
+        stage_transfer(model_, job_, chunk_of(*cursor.slot), rank_, from_here, forward, tables_);
+    if (!transfer) return *known;
+    const NodeLabel label = from_here ? message_label(cursor, "send activations", "send gradients")
+                                      : message_label(cursor, "receive activations", "receive gradients");
+    *known = SlotMessage{transfer->bytes, label, tables_.transfer(*transfer)};
+    return *known;
   }
 
   NodeLabel message_label(const Cursor& cursor, const char* forward_name, const char* backward_name) {
@@ -480,17 +497,16 @@ class StageEmitter {
   }
 
   void receive(Cursor& cursor) {
-    const std::optional<PointToPoint> transfer = message(cursor, false);
-    if (!transfer) return;
+    const std::optional<SlotMessage>& received = message(cursor, false);
+    if (!received) return;
     waits_.clear();
     // Posted early, the message travels while the slot before is computed; the sender's own progress keeps
     // the order of micro-batches.
     add_wait(waits_, plan_.overlap_pipeline ? slot_start_ : writer_.last_compute());
-    NodeLabel label = message_label(cursor, "receive activations", "receive gradients");
+    NodeLabel label = received->label;
     if (!cursor.passes.empty()) label.layer = cursor.passes.front().layer;
-    cursor.entry.push_back(
-        writer_.communicate(NodeKind::receive, label, tables_.transfer(*transfer), waits_));
-    if (gathers_after_transfer(plan_)) gather_parts(cursor, transfer->bytes, label.layer);
+    cursor.entry.push_back(writer_.communicate(NodeKind::receive, label, received->transfer, waits_));
+    if (gathers_after_transfer(plan_)) gather_parts(cursor, received->bytes, label.layer);
   }
 
   // Where the parts of all tensor ranks have arrived, between the computations before the slot and its own.
@@ -514,13 +530,13 @@ class StageEmitter {
   }
 
   void send(Cursor& cursor) {
-    const std::optional<PointToPoint> transfer = message(cursor, true);
-    if (!transfer) return;
+    const std::optional<SlotMessage>& sent = message(cursor, true);
+    if (!sent) return;
     waits_ = cursor.entry;
     add_wait(waits_, writer_.last_compute());
-    NodeLabel label = message_label(cursor, "send activations", "send gradients");
+    NodeLabel label = sent->label;
     if (!cursor.passes.empty()) label.layer = cursor.passes.back().layer;
-    cursor.sent = writer_.communicate(NodeKind::send, label, tables_.transfer(*transfer), waits_);
+    cursor.sent = writer_.communicate(NodeKind::send, label, sent->transfer, waits_);
   }
 
   void prepare_offload() {
@@ -581,7 +597,8 @@ class StageEmitter {
   std::vector<std::vector<std::uint32_t>> stored_;              // [chunk], with offloaded activations
   std::uint32_t store_name_ = 0, load_name_ = 0;
   std::vector<Cursor> cursors_;
-  std::map<std::uint32_t, std::uint32_t> latest_of_family_;  // collectives, where slots overlap
+  std::vector<std::optional<std::optional<SlotMessage>>> messages_;  // [chunk, end and way], once asked for
+  std::map<std::uint32_t, std::uint32_t> latest_of_family_;          // collectives, where slots overlap
   // Communications that ended a slot, by chunk and micro-batch, where slots overlap: only that micro-batch's
   // next slot needs them.
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::uint32_t>> left_over_;
