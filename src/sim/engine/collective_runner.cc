@@ -37,6 +37,7 @@ CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study
       scheduler_(context.classes.real.size(), options_.active_chunks, options_.order),
       instances_(context.graph, context.classes, client),
       plans_(context.graph.collectives.size()),
+      beyond_(context.graph.collectives.size()),
       first_noted_(context.classes.real.size(), kNone) {
   for (const std::int32_t rank : context.classes.real)
     memory_bandwidths_.push_back(device_of(study.machine, rank).memory_bandwidth);
@@ -133,9 +134,14 @@ void CollectiveRunner::issue_custom(const CollectiveInstances::Issued& issued) {
 
 Time CollectiveRunner::beyond(std::int32_t rank, std::uint32_t call) {
   const CollectiveCall& what = context_.graph.collectives[call];
-  const auto real = static_cast<std::size_t>(context_.classes.real_rank(rank));
-  const std::int32_t group = context_.graph.families[what.family].group_of[real];
-  return planner_.overhead(what, planner_.layout(context_.graph, what.family, group).shape);
+  const std::int32_t group = context_.classes.families[what.family].group_of[static_cast<std::size_t>(rank)];
+  const std::uint32_t shape =
+      groups_.of(what.family, static_cast<std::uint32_t>(group)).layouts.front()->shape;
+  // The planner looks each up.
+  std::vector<std::pair<std::uint32_t, Time>>& known = beyond_[call];
+  const auto found = std::ranges::find(known, shape, &std::pair<std::uint32_t, Time>::first);
+  if (found != known.end()) return found->second;
+  return known.emplace_back(shape, planner_.overhead(what, shape)).second;
 }
 
 void CollectiveRunner::enter_phase(std::uint32_t id) {

@@ -168,7 +168,8 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   std::uint32_t target_;
   ChunkScheduler scheduler_;
   CollectiveInstances instances_;
-  std::vector<std::vector<CallPlans>> plans_;  // by call
+  std::vector<std::vector<CallPlans>> plans_;                        // by call
+  std::vector<std::vector<std::pair<std::uint32_t, Time>>> beyond_;  // by call: what it takes, by shape
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   mutable std::size_t closed_ = 0;  // runs before it are over

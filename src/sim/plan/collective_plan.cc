@@ -238,9 +238,23 @@ const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::u
 std::vector<std::pair<const CollectivePlan*, std::int64_t>> CollectivePlanner::plans(
     const CollectiveCall& call, std::uint32_t shape) {
   std::vector<std::pair<const CollectivePlan*, std::int64_t>> found;
-  for (std::int64_t chunk = 0; chunk < chunks(call, shape); ++chunk) {
-    const CollectivePlan* const own = &plan(call, shape, chunk);
+  // Chunks are of two sizes at most and go few ways, each of which is looked up once.
+  std::vector<std::tuple<Bytes, ChunkWay, std::size_t>> looked_up;
+  const std::int64_t count = chunks(call, shape);
+  const std::vector<ChunkWay>& ways_of_chunks = ways(call, shape);
+  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
+    const Bytes bytes = chunk_bytes(call, chunk, count);
+    const ChunkWay& way = ways_of_chunks[static_cast<std::size_t>(chunk)];
+    const auto before = std::ranges::find_if(looked_up, [&](const auto& plan) {
+      return std::get<0>(plan) == bytes && std::get<1>(plan) == way;
+    });
+    if (before != looked_up.end()) {
+      ++found[std::get<2>(*before)].second;
+      continue;
+    }
+    const CollectivePlan* const own = &plan(call, shape, bytes, way);
     const auto known = std::ranges::find(found, own, [](const auto& entry) { return entry.first; });
+    looked_up.emplace_back(bytes, way, static_cast<std::size_t>(known - found.begin()));
     known == found.end() ? static_cast<void>(found.emplace_back(own, 1)) : static_cast<void>(++known->second);
   }
   return found;
