@@ -135,6 +135,9 @@ class CollectivePlanner {
   CollectivePlanner& operator=(const CollectivePlanner&) = delete;
 
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
+  // Another graph has other groups. Nothing else that is remembered depends on the graph.
+  void forget_groups() { layouts_.clear(); }
+  std::size_t plans_made() const { return plans_.size(); }
   // As the options say, else by size; at most one per byte.
   std::int64_t chunks(const CollectiveCall& call, std::uint32_t shape);
   // Calls of one kind and root have the same peers in a group, whatever their size, if this is equal.

@@ -13,6 +13,7 @@
 #include "ir/graph.h"
 #include "ir/result.h"
 #include "ir/study.h"
+#include "sim/run_memory.h"
 #include "sim/simulate.h"
 
 namespace armilla {
@@ -26,8 +27,9 @@ enum class Beside : std::uint8_t {
 // A graph on a machine, folded once: to be asked about, and to be run.
 class FoldedGraph {
  public:
-  // Both must outlive it. Throws Error as simulate does. Cost: that of folding ranks.
-  FoldedGraph(const Graph& graph, const Study& study);
+  // All must outlive it; nobody else uses the memory meanwhile. Throws Error as simulate does. Cost: that of
+  // folding ranks, unless jobs of its structure were folded before.
+  FoldedGraph(const Graph& graph, const Study& study, RunMemory& memory);
   ~FoldedGraph();
   FoldedGraph(const FoldedGraph&) = delete;
   FoldedGraph& operator=(const FoldedGraph&) = delete;

@@ -8,6 +8,25 @@
 namespace armilla {
 namespace {
 
+// They are mostly in order: those that come too late are taken out, and merged.
+template <class Record, class Key>
+void put_in_order(std::vector<Record>& records, const Key& key) {
+  std::vector<Record> late;
+  auto end = records.begin();  // of those in order
+  for (Record& record : records) {
+    if (end != records.begin() && key(record) < key(*(end - 1))) {
+      late.push_back(std::move(record));
+      continue;
+    }
+    if (&*end != &record) *end = std::move(record);
+    ++end;
+  }
+  if (late.empty()) return;
+  std::ranges::sort(late, {}, key);
+  std::ranges::move(late, end);
+  std::ranges::inplace_merge(records, end, {}, key);
+}
+
 // In order of their ends, and where these are equal by what they are, not by how the run came to know of
 // them: evaluated collectives tell all of their chunks at once.
 void order_records(Result& result) {
@@ -16,11 +35,11 @@ void order_records(Result& result) {
     return std::tuple(chunk.end, chunk.node, chunk.chunk, chunk.phase);
   };
   for (RankClass& ranks : result.classes) {
-    std::ranges::sort(ranks.collectives, {}, by_end);
-    std::ranges::sort(ranks.others, {}, by_end);
-    std::ranges::sort(ranks.chunks, {}, by_chunk);
+    put_in_order(ranks.collectives, by_end);
+    put_in_order(ranks.others, by_end);
+    put_in_order(ranks.chunks, by_chunk);
   }
-  std::ranges::sort(result.collectives, {}, [](const CollectiveRecord& record) {
+  put_in_order(result.collectives, [](const CollectiveRecord& record) {
     return std::tuple(record.finished, record.program, record.node);
   });
 }
@@ -109,7 +128,8 @@ Result played(const NativePlay& play, Result (NativeRun::*told)()) {
   } catch (const ClocksDisagree&) {
     SimulationOptions together = play.options;
     together.fold_drift = false;
-    NativeRun run({play.graph, play.issued, play.study, play.costs, play.classes, play.planner, together});
+    NativeRun run({play.graph, play.issued, play.study, play.costs, play.classes, play.planner, together,
+                   play.shared_dimensions, play.known_plays});
     run.play();
     return (run.*told)();
   }

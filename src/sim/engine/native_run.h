@@ -41,6 +41,7 @@ struct NativePlay {
   const SimulationOptions& options;
   // Those of the run that this one is a part of (sim/plan/senders.h); else of the graph.
   std::optional<std::uint32_t> shared_dimensions = {};
+  KnownPlays* known_plays = nullptr;  // of the runs before; nullptr: nobody keeps them
 };
 
 class NativeRun final : MessageLabels, RoundObserver {

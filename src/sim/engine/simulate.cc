@@ -16,6 +16,7 @@
 #include "sim/fold/astra_fold.h"
 #include "sim/fold/rank_colours.h"
 #include "sim/link_loads.h"
+#include "sim/memo/kept_parts.h"
 
 namespace armilla {
 namespace {
@@ -261,41 +262,48 @@ void check_recorded(const std::vector<std::int32_t>& chosen, const Graph& graph)
   }
 }
 
-RankClasses native_classes(const Graph& graph, const std::vector<Issued>& issued, const Study& study,
-                           const SimulationOptions& options, CollectivePlanner& planner) {
-  options.progress->begin("looking for ranks that fare alike");
-  return options.fold ? fold_ranks({graph, issued, study, shares_memory(options.remote_memory)}, planner)
-                      : unfolded(graph);
-}
-
-const Machine& checked_machine(const Graph& graph, const Study& study, const SimulationOptions& options) {
+void check_machine(const Graph& graph, const Study& study, const SimulationOptions& options) {
   check_ranks(rank_count(study.machine), graph);
   check_what_if(study.what_if, study.machine);
   check_recorded(options.record_ranks, graph);
-  return study.machine;
 }
 
 // A job that is ready to be played.
 struct ReadyJob {
   ReadyJob(const Graph& graph_, const Study& study_, std::span<const CostModel* const> costs_,
-           const SimulationOptions& options)
-      : graph(graph_),
-        study(study_),
-        costs(costs_),
-        planner(checked_machine(graph, study, options), study.collectives, promises_of(study.network)),
-        issued(issued_by(graph)),
-        classes(native_classes(graph, issued, study, options, planner)) {}
+           const SimulationOptions& options, RunMemory* memory)
+      : graph(graph_), study(study_), costs(costs_), issued(issued_by(graph)) {
+    check_machine(graph, study, options);
+    RunMemory::Parts& parts = (memory != nullptr ? *memory : own_memory_.emplace(study)).begin_run();
+    planner = &parts.planner;
+    plays = memory != nullptr ? &parts.plays : nullptr;
+    options.progress->begin("looking for ranks that fare alike");
+    const FoldingInput input{graph, issued, study, shares_memory(options.remote_memory)};
+    if (options.fold && memory != nullptr) {
+      classes = &parts.folds.classes_of(input, *planner);
+    } else {
+      classes = &own_classes_.emplace(options.fold ? fold_ranks(input, *planner) : unfolded(graph));
+    }
+  }
+  ReadyJob(const ReadyJob&) = delete;
+  ReadyJob& operator=(const ReadyJob&) = delete;
 
-  NativePlay play(const SimulationOptions& options) {
-    return {graph, issued, study, costs, classes, planner, options};
+  NativePlay play(const SimulationOptions& options) const {
+    return {graph, issued, study, costs, *classes, *planner, options, {}, plays};
   }
 
   const Graph& graph;
   const Study& study;
   std::span<const CostModel* const> costs;
-  CollectivePlanner planner;
   const std::vector<Issued> issued;
-  const RankClasses classes;
+  CollectivePlanner* planner = nullptr;
+  KnownPlays* plays = nullptr;
+  const RankClasses* classes = nullptr;
+
+ private:
+  // Where nothing is kept for other runs.
+  std::optional<RunMemory> own_memory_;
+  std::optional<RankClasses> own_classes_;
 };
 
 // Of all devices of a study.
@@ -312,16 +320,18 @@ struct AllCosts {
 
 }  // namespace
 
-Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
-                const SimulationOptions& options) {
+namespace {
+
+Result simulated(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
+                 const SimulationOptions& options, RunMemory* memory) {
   const Machine& machine = study.machine;
-  ReadyJob job(graph, study, costs, options);
-  const RankClasses& classes = job.classes;
+  const ReadyJob job(graph, study, costs, options, memory);
+  const RankClasses& classes = *job.classes;
   Result result = played(job.play(options), &NativeRun::result);
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
-  LinkLoads loads(machine, study.collectives, job.planner);
-  describe_collectives(result, graph, job.planner, loads, promises_of(study.network));
-  result.warnings.assign(job.planner.substitutions().begin(), job.planner.substitutions().end());
+  LinkLoads loads(machine, study.collectives, *job.planner);
+  describe_collectives(result, graph, *job.planner, loads, promises_of(study.network));
+  result.warnings.assign(job.planner->substitutions().begin(), job.planner->substitutions().end());
   add_warnings(result, graph);
   warn_of_cables(result, study);
   note_unseen_links(result, machine, study.network);
@@ -335,15 +345,27 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   return result;
 }
 
+}  // namespace
+
+Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
+                const SimulationOptions& options) {
+  return simulated(graph, study, costs, options, nullptr);
+}
+
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
                 const SimulationOptions& options) {
-  return simulate(graph, study, AllCosts(study, cost).costs, options);
+  return simulated(graph, study, AllCosts(study, cost).costs, options, nullptr);
+}
+
+Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
+                const SimulationOptions& options, RunMemory& memory) {
+  return simulated(graph, study, AllCosts(study, cost).costs, options, &memory);
 }
 
 PlayTime foresee(const Graph& graph, const Study& study, const CostModel& cost,
                  const SimulationOptions& options) {
   const AllCosts all(study, cost);
-  ReadyJob job(graph, study, all.costs, options);
+  const ReadyJob job(graph, study, all.costs, options, nullptr);
   return NativeRun(job.play(options)).foreseen_time();
 }
 

@@ -10,6 +10,7 @@
 #include "sim/fold/fold_property_testing.h"
 #include "sim/fold/rank_colours.h"
 #include "sim/plan/senders.h"
+#include "sim/run_memory.h"
 
 namespace armilla {
 namespace {
@@ -122,6 +123,54 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
   EXPECT_GT(folded_jobs, 600 / kCaseStep);
   EXPECT_GT(evaluated_jobs, 200 / kCaseStep);
   EXPECT_GT(both, 100 / kCaseStep);
+}
+
+// The same with other messages in its collectives, and with its families of groups in another order.
+RandomJob with_other_sizes(RandomJob job) {
+  for (CollectiveCall& call : job.graph.collectives) call.bytes = Bytes(call.bytes.value / 2 + 500);
+  return job;
+}
+RandomJob with_turned_families(RandomJob job) {
+  std::vector<GroupFamily>& families = job.graph.families;
+  const auto count = static_cast<std::uint32_t>(families.size());
+  std::rotate(families.begin(), families.begin() + 1, families.end());
+  for (CollectiveCall& call : job.graph.collectives) call.family = (call.family + count - 1) % count;
+  for (PointToPoint& transfer : job.graph.transfers) transfer.family = (transfer.family + count - 1) % count;
+  return job;
+}
+
+// Runs of one study that know what those before them knew (sim/run_memory.h), equal to the picosecond for
+// every rank and link to runs that know nothing.
+TEST(FoldProperty, WhatEarlierRunsLeftChangesNothing) {
+  int finished = 0, fewer_events = 0, folded = 0;
+  for (std::uint32_t seed = 50000; seed < 51200; seed += kCaseStep) {
+    SCOPED_TRACE(seed);
+    RandomJobs random(seed);
+    const RandomJob first = seed % 4 == 0   ? random.make_on_links()
+                            : seed % 4 == 1 ? random.make_on_torus()
+                                            : random.make();
+    if (!first.study.machine.others.empty()) continue;  // whose costs are the study's, not this test's
+    const std::vector<RandomJob> jobs = {first, with_other_sizes(first), with_turned_families(first)};
+    std::vector<std::optional<Result>> played;
+    for (const RandomJob& job : jobs) played.push_back(outcome(job, true, false));
+    // What was not finished is not used again.
+    if (std::ranges::any_of(played, [](const auto& result) { return !result.has_value(); })) continue;
+    ++finished;
+    RunMemory memory(first.study);
+    for (const std::size_t number : {0, 1, 0, 2, 2, 0, 1, 1}) {
+      const RandomJob& job = jobs[number];
+      const Result known = simulate(job.graph, first.study, LinearCost(1000), job.options, memory);
+      expect_equal(job, known, *played[number]);
+      EXPECT_EQ(known.messages, played[number]->messages);
+      EXPECT_EQ(order_of(known), order_of(*played[number]));
+      fewer_events += known.events < played[number]->events ? 1 : 0;
+      folded += known.classes.size() < static_cast<std::size_t>(job.graph.ranks) ? 1 : 0;
+    }
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+  EXPECT_GT(finished, 600 / kCaseStep);
+  EXPECT_GT(fewer_events, 400 / kCaseStep);
+  EXPECT_GT(folded, 400 / kCaseStep);
 }
 
 // Jobs whose messages share the links of a graph, or of dimensions: folded or not, with collectives looked up

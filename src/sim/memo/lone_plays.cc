@@ -45,7 +45,11 @@ LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
       classes_(run.classes),
       planner_(run.planner),
       ways_(ways),
-      shared_dimensions_(run.shared_dimensions) {
+      shared_dimensions_(run.shared_dimensions),
+      known_(run.known_plays != nullptr ? *run.known_plays : own_) {
+  // Half full they would soon refuse what is new.
+  if (std::max(known_.remembered, known_.links_remembered) > kMostRemembered / 2) known_ = {};
+  run_ = known_.runs++;
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {
     // A reduction takes as long as its rank's memory does, and which ranks are members is no part of the key.
@@ -58,15 +62,16 @@ const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class
                                 bool passes_others) {
   if (!possible_) return nullptr;
   const CollectiveCall& call = graph_.collectives[call_id];
-  const Key key{call.kind,
-                call.bytes.value,
-                call.root,
-                call.routing,
-                group.layouts.front()->shape,
-                representation(group),
-                links_used(call, group_class, group, passes_others)};
-  const auto [found, fresh] = known_.try_emplace(key);
-  Known& known = found->second;
+  const KnownPlays::Key key{call.kind,
+                            call.bytes.value,
+                            call.root,
+                            call.routing,
+                            group.layouts.front()->shape,
+                            representation(group),
+                            links_used(call, group_class, group, passes_others),
+                            shared_dimensions_};
+  const auto [found, fresh] = known_.plays.try_emplace(key);
+  KnownPlays::Known& known = found->second;
   // Played when it comes up for the second time: what happens once is cheaper to play where it is.
   if (fresh) return nullptr;
   if (!known.is_played) {
@@ -94,20 +99,22 @@ std::uint32_t LonePlays::representation(const GroupMembers& group) {
     description.push_back(number->second);
     description.push_back(layout.flat_position(group.real[m]));
   }
-  const auto next = static_cast<std::uint32_t>(representations_.size());
-  return of_group->second = representations_.try_emplace(std::move(description), next).first->second;
+  const auto next = static_cast<std::uint32_t>(known_.representations.size());
+  return of_group->second = known_.representations.try_emplace(std::move(description), next).first->second;
 }
 
-// Folded links and those of ranks passed are others' as well, so that groups then are told apart.
+// Folded links and those of ranks passed are others' as well, so that groups then are told apart, in each run
+// anew.
 std::uint32_t LonePlays::links_used(const CollectiveCall& call, std::uint32_t group_class,
                                     const GroupMembers& group, bool passes_others) {
   const bool are_others = passes_others || !classes_.links.stands_for.empty();
-  std::vector<std::uint64_t> description =
-      are_others ? std::vector<std::uint64_t>{call.family, group_class} : ways_.description(call, group);
-  const auto next = static_cast<std::uint32_t>(kinds_of_links_.size() + 1);
+  std::vector<std::uint64_t> description = are_others
+                                               ? std::vector<std::uint64_t>{run_, call.family, group_class}
+                                               : ways_.description(call, group);
+  const auto next = static_cast<std::uint32_t>(known_.kinds_of_links.size() + 1);
   const std::size_t length = description.size();
-  const auto [kind, fresh] = kinds_of_links_.try_emplace(std::move(description), next);
-  if (fresh && (links_remembered_ += length) > kMostRemembered) possible_ = false;
+  const auto [kind, fresh] = known_.kinds_of_links.try_emplace(std::move(description), next);
+  if (fresh && (known_.links_remembered += length) > kMostRemembered) possible_ = false;
   return kind->second;
 }
 
@@ -153,10 +160,10 @@ bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& gr
     const std::int32_t to = group.layouts[m]->flat_position(message.destination);
     sent[m][{to, message.dimension, message.bytes.value, message.leg, message.share}] += times;
   });
-  remembered_ += play.moments.size();
+  known_.remembered += play.moments.size();
   for (std::size_t m = 0; m < sent.size(); ++m) {
-    remembered_ += sent[m].size();
-    if (remembered_ > kMostRemembered) return false;
+    known_.remembered += sent[m].size();
+    if (known_.remembered > kMostRemembered) return false;
     for (const auto& [message, times] : sent[m])
       play.members[m].sent.push_back({std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)),
                                       times, std::get<3>(message), std::get<4>(message)});

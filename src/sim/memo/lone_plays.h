@@ -8,6 +8,9 @@
 // links are a network's own, their messages use links that are as fast and are shared as much
 // (MessageWays::description); of folded ranks each group is its own kind there. So is, on any links, each
 // whose messages pass ranks of other groups.
+//
+// What is known outlives a run where there is somebody to keep it (sim/run_memory.h): then what one run does
+// once is played alone by the next, and looked up from there on.
 #pragma once
 
 #include <cstdint>
@@ -47,10 +50,31 @@ struct LonePlay {
   std::vector<Member> members;  // of the group class
 };
 
+// By one run, or by those that follow each other with the same machine, collectives and network, and number
+// the shapes of groups alike.
+struct KnownPlays {
+  // Kind, bytes, root, routing, shape, how the members are represented, what links they use, and which
+  // dimensions the run's senders share.
+  using Key = std::tuple<CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, std::uint32_t,
+                         std::uint32_t, std::uint32_t, std::optional<std::uint32_t>>;
+  struct Known {
+    bool is_played = false;
+    std::optional<LonePlay> play;
+  };
+  std::map<Key, Known> plays;
+  std::map<std::vector<std::int32_t>, std::uint32_t> representations;  // numbers
+  std::map<std::vector<std::uint64_t>, std::uint32_t> kinds_of_links;  // numbers
+  std::size_t remembered = 0;        // distinct messages and moments of all plays
+  std::size_t links_remembered = 0;  // in their kinds
+  std::uint64_t runs = 0;
+};
+
 class LonePlays {
  public:
   // `run`: whose groups are played; `ways`: of its messages.
   LonePlays(const NativePlay& run, MessageWays& ways);
+  LonePlays(const LonePlays&) = delete;
+  LonePlays& operator=(const LonePlays&) = delete;
 
   // Null where members that start together do not end together at a later moment, and for the first of its
   // kind: what happens once need not be played twice. Stays where it is. Cost: that of a play for the
@@ -60,14 +84,6 @@ class LonePlays {
                        bool passes_others);
 
  private:
-  // Kind, bytes, root, routing, shape, how the members are represented, and what links they use.
-  using Key = std::tuple<CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, std::uint32_t,
-                         std::uint32_t, std::uint32_t>;
-  struct Known {
-    bool is_played = false;
-    std::optional<LonePlay> play;
-  };
-
   std::uint32_t representation(const GroupMembers& group);
   std::uint32_t links_used(const CollectiveCall& call, std::uint32_t group_class, const GroupMembers& group,
                            bool passes_others);
@@ -80,14 +96,12 @@ class LonePlays {
   CollectivePlanner& planner_;
   MessageWays& ways_;
   std::optional<std::uint32_t> shared_dimensions_;
-  Graph one_node_;  // what is played
-  std::map<Key, Known> known_;
-  std::map<std::vector<std::int32_t>, std::uint32_t> representations_;  // numbers
+  Graph one_node_;     // what is played
+  KnownPlays own_;     // where nobody keeps them
+  KnownPlays& known_;  // these, or those of the runs before
+  std::uint64_t run_;  // number of the run among them
   std::map<const GroupMembers*, std::uint32_t> representation_of_;
-  std::map<std::vector<std::uint64_t>, std::uint32_t> kinds_of_links_;  // numbers
-  std::size_t links_remembered_ = 0;                                    // in these
   bool possible_ = true;
-  std::size_t remembered_ = 0;  // distinct messages and moments of all plays
 };
 
 }  // namespace armilla

@@ -6,6 +6,7 @@
 #include "network/topology.h"
 #include "sim/engine/native_run.h"
 #include "sim/fold/rank_colours.h"
+#include "sim/memo/kept_parts.h"
 #include "sim/memo/lone_groups.h"
 #include "sim/plan/senders.h"
 
@@ -30,17 +31,19 @@ bool passes_in(const GroupFamily& family, const Machine& machine, std::uint32_t 
 }  // namespace
 
 struct FoldedGraph::Parts {
-  Parts(const Graph& graph, const Study& study)
-      : planner(study.machine, study.collectives, promises_of(study.network)),
+  Parts(const Graph& graph, const Study& study, RunMemory& memory)
+      : kept(memory.begin_run()),
+        planner(kept.planner),
         issued(issued_by(graph)),
-        classes(fold_ranks({graph, issued, study}, planner)) {}
-  CollectivePlanner planner;
+        classes(kept.folds.classes_of({graph, issued, study}, planner)) {}
+  RunMemory::Parts& kept;
+  CollectivePlanner& planner;
   std::vector<Issued> issued;
-  RankClasses classes;
+  const RankClasses& classes;
 };
 
-FoldedGraph::FoldedGraph(const Graph& graph, const Study& study)
-    : graph_(graph), study_(study), parts_(std::make_unique<Parts>(graph, study)) {}
+FoldedGraph::FoldedGraph(const Graph& graph, const Study& study, RunMemory& memory)
+    : graph_(graph), study_(study), parts_(std::make_unique<Parts>(graph, study, memory)) {}
 
 FoldedGraph::~FoldedGraph() = default;
 
@@ -48,7 +51,15 @@ Result FoldedGraph::simulate(const CostModel& cost, bool intervals,
                              std::span<std::vector<WatchedEnd>> watched) {
   const CostModel* const costs[] = {&cost};
   const SimulationOptions options{.intervals = intervals, .collectives = false, .watched_ends = watched};
-  return played({graph_, parts_->issued, study_, costs, parts_->classes, parts_->planner, options},
+  return played({graph_,
+                 parts_->issued,
+                 study_,
+                 costs,
+                 parts_->classes,
+                 parts_->planner,
+                 options,
+                 {},
+                 &parts_->kept.plays},
                 &NativeRun::recorded);
 }
 

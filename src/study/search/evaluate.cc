@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <set>
 #include <span>
 
@@ -228,6 +229,38 @@ PlanEvaluator::PlanEvaluator(const Study& base, const CostModel& cost)
 
 PlanEvaluator::~PlanEvaluator() = default;
 
+class PlanEvaluator::LentMemory {
+ public:
+  LentMemory(PlanEvaluator& evaluator, const PlanPrepared& plan) : evaluator_(evaluator) {
+    {
+      const std::lock_guard lock(evaluator_.mutex_);
+      std::vector<KeptMemory>& idle = evaluator_.memories_[plan.setting.get()];
+      if (!idle.empty()) {
+        lent_ = std::move(idle.back());
+        idle.pop_back();
+      }
+    }
+    if (!lent_.memory) lent_ = {plan.setting, std::make_unique<RunMemory>(*plan.setting)};
+  }
+  ~LentMemory() {
+    // What an Error has left half made is not kept.
+    if (std::uncaught_exceptions() > exceptions_ && !was_late_) return;
+    const std::lock_guard lock(evaluator_.mutex_);
+    evaluator_.memories_[lent_.setting.get()].push_back(std::move(lent_));
+  }
+  LentMemory(const LentMemory&) = delete;
+  LentMemory& operator=(const LentMemory&) = delete;
+  RunMemory& memory() { return *lent_.memory; }
+  // The run was called off, by no Error.
+  void was_late() { was_late_ = true; }
+
+ private:
+  PlanEvaluator& evaluator_;
+  KeptMemory lent_;
+  int exceptions_ = std::uncaught_exceptions();
+  bool was_late_ = false;
+};
+
 std::shared_ptr<const Study> PlanEvaluator::setting_of(std::int64_t ranks) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<const Study>& known = settings_[ranks];
@@ -412,7 +445,8 @@ const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& 
       made.time = SlotTime{};
     } else {
       made.families = names_of_families(*alone);
-      FoldedGraph folded(*alone, *plan.setting);
+      LentMemory lent(*this, plan);
+      FoldedGraph folded(*alone, *plan.setting, lent.memory());
       const Result result = folded.simulate(cost_, true);
       const RankClass& all = result.classes.front();
       const Time computed = all.computes.empty() ? Time() : all.computes.back().end;
@@ -473,7 +507,8 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
   fusion.beside_exchanges = true;
   FusedJob job = lower_fused(*plan.sharded, plan.plan, fusion, setting.machine.device.host_bandwidth);
   if (!job.host_is_ahead) return std::nullopt;
-  std::optional<FoldedGraph> folded(std::in_place, job.graph, setting);
+  LentMemory lent(*this, plan);
+  std::optional<FoldedGraph> folded(std::in_place, job.graph, setting, lent.memory());
   if (!folded->is_undisturbed(families, Beside::everything)) {
     // Slots stand for their nodes beside exchanges as well only if these disturb nobody; else they stand for
     // them beside messages alone.
@@ -482,11 +517,17 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
     fusion.beside_exchanges = false;
     job = lower_fused(*plan.sharded, plan.plan, fusion, setting.machine.device.host_bandwidth);
     if (!job.host_is_ahead) return std::nullopt;
-    folded.emplace(job.graph, setting);
+    folded.emplace(job.graph, setting, lent.memory());
   }
   std::span<std::vector<WatchedEnd>> watched;
   if (watch) watched = watch(job);
-  Result result = folded->simulate(cost_, false, watched);
+  Result result;
+  try {
+    result = folded->simulate(cost_, false, watched);
+  } catch (const RunIsLate&) {
+    lent.was_late();
+    throw;
+  }
   for (RankClass& ranks : result.classes) {
     // A slot counts as computing from end to end; what it waits for within is taken out again.
     ranks.compute -= job.waits[ranks.program];
@@ -526,9 +567,11 @@ PlayTime PlanEvaluator::foreseen_time(const PlanPrepared& plan) const {
   return foresee(lower_nodes(plan).graph, *plan.setting, cost_, of_times_alone());
 }
 
-PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
+PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) {
   if (!is_one_iteration(plan)) return outcome_of(plan, run_study(plan.study(), of_times_alone()).result);
-  return outcome_of(plan, armilla::simulate(lower_nodes(plan).graph, *plan.setting, cost_, of_times_alone()));
+  LentMemory lent(*this, plan);
+  return outcome_of(plan, armilla::simulate(lower_nodes(plan).graph, *plan.setting, cost_, of_times_alone(),
+                                            lent.memory()));
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepared& plan, Time longest) {
@@ -546,9 +589,10 @@ std::optional<PlanOutcome> PlanEvaluator::play_nodes_within(const PlanPrepared& 
   WatchedSlots watched(job, ahead, longest);
   SimulationOptions options = of_times_alone();
   options.watched_ends = watched.ends;
+  LentMemory lent(*this, plan);
   std::optional<PlanOutcome> outcome;
   try {
-    outcome = outcome_of(plan, armilla::simulate(job.graph, *plan.setting, cost_, options));
+    outcome = outcome_of(plan, armilla::simulate(job.graph, *plan.setting, cost_, options, lent.memory()));
   } catch (const RunIsLate&) {
     // There is no outcome.
   }

@@ -23,6 +23,7 @@
 #include "lower/fused_slots.h"
 #include "lower/hybrid.h"
 #include "lower/sharded_model.h"
+#include "sim/run_memory.h"
 #include "sim/simulate.h"
 #include "study/search/time_bound.h"
 
@@ -76,7 +77,7 @@ class PlanEvaluator {
   std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
   // What is known of ranks then: their times, not what they did when.
   std::optional<Result> play_slots(const PlanPrepared& plan) { return play_slots(plan, {}); }
-  PlanOutcome simulate_nodes(const PlanPrepared& plan) const;
+  PlanOutcome simulate_nodes(const PlanPrepared& plan);
   // How long that takes the processor (sim/simulate.h).
   PlayTime foreseen_time(const PlanPrepared& plan) const;
   std::optional<PlanOutcome> simulate_nodes_within(const PlanPrepared& plan, Time longest);
@@ -124,6 +125,8 @@ class PlanEvaluator {
                                                const BeginningKey& key, const LeastAhead& ahead);
   bool is_known_to_be_late(const BeginningKey& key, const LeastAhead& ahead, Time longest);
   void note_beginning(const BeginningKey& key, Beginning beginning);
+  // What the runs of a setting know of each other, while one of them goes on.
+  class LentMemory;
   const MeasuredBlock& measured(const PlanPrepared& plan, std::uint32_t shape, PipelineAction action);
   // Adds the families of its collectives.
   std::optional<SlotTime> time_of_slot(const PlanPrepared& plan, const SlotKind& kind,
@@ -136,6 +139,12 @@ class PlanEvaluator {
   double memory_share_ = 1;
   std::mutex mutex_;                                               // of the tables below
   std::map<std::int64_t, std::shared_ptr<const Study>> settings_;  // by ranks
+  // That nobody uses, by setting, which they hold: as many as threads have played plans of it at once.
+  struct KeptMemory {
+    std::shared_ptr<const Study> setting;
+    std::unique_ptr<RunMemory> memory;
+  };
+  std::map<const Study*, std::vector<KeptMemory>> memories_;
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;    // by micro-batch
   std::map<std::int64_t, Error> refused_models_;  // likewise: why they cannot be computed with
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;

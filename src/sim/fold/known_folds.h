@@ -1,0 +1,55 @@
+// Classes of ranks that are kept from one run to the next: plans of a search, and runs of one plan, often have
+// the same groups and issue the same, so that the same ranks fare alike.
+//
+// Structures are compared in full: programs of ranks, groups, and what every program issues, with all that
+// colours ranks (sim/fold/rank_colours.h); machine, network and what-if are one study's. Only of networks over
+// dimensions. Cost: O(ranks x families + items) instead of several colourings of all ranks. The latest
+// structures are kept, kMost at most and fewer of large jobs.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <vector>
+
+#include "ir/graph.h"
+#include "sim/fold/rank_classes.h"
+#include "sim/fold/rank_colours.h"
+
+namespace armilla {
+
+class KnownFolds {
+ public:
+  // As fold_ranks; stays where it is until the next call. All calls are of one study.
+  const RankClasses& classes_of(const FoldingInput& input, CollectivePlanner& planner);
+
+ private:
+  struct Item {
+    NodeKind kind = NodeKind::collective;
+    std::uint64_t bytes = 0;  // or of remote memory
+    std::uint32_t family = 0, tag = 0;
+    std::int32_t end = 0;  // root or peer
+    CollectiveKind collective = CollectiveKind::all_reduce;
+    PeerKind peer_kind = PeerKind::rank;
+    ExpertRouting routing{};
+    bool operator==(const Item&) const = default;
+  };
+  struct Structure {
+    std::vector<std::uint32_t> program_of;
+    std::vector<std::vector<Item>> items;                        // by program
+    std::vector<std::vector<std::vector<std::int32_t>>> groups;  // by family
+    bool shares_memory = false;
+    RankClasses classes;
+
+    std::size_t size() const { return program_of.size() * (groups.size() + 1); }
+  };
+  static std::vector<std::vector<Item>> items_of(const FoldingInput& input);
+  static bool is_of(const Structure& known, const FoldingInput& input,
+                    const std::vector<std::vector<Item>>& items);
+
+  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMostNumbers = std::size_t{1} << 20;
+  std::list<Structure> known_;  // the latest one first
+  RankClasses other_;           // of what is not kept
+};
+
+}  // namespace armilla

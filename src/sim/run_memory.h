@@ -1,0 +1,44 @@
+// What runs of one study have in common, kept from one to the next: how collectives are planned
+// (sim/collective_plan.h), what lone ones did (sim/memo/lone_plays.h), and which ranks of jobs of one structure
+// fare alike (sim/fold/known_folds.h). All of it follows from the study's machine, collectives, network and
+// what-if, so that a run results in the same with what earlier ones left and without.
+//
+// One run at a time may use it: who has several threads has several of these. It forgets what it knows before
+// a run when that has become too much (some tens of MB). After a run that threw Error it is not to be used
+// again, for what was being made then is half made.
+#pragma once
+
+#include <memory>
+
+#include "cost/cost.h"
+#include "ir/graph.h"
+#include "ir/result.h"
+#include "ir/study.h"
+#include "sim/simulate.h"
+
+namespace armilla {
+
+class RunMemory {
+ public:
+  // The study must outlive it and stay what it is; all runs are of it. Throws Error as simulate does for
+  // algorithms that do not fit.
+  explicit RunMemory(const Study& study);
+  ~RunMemory();
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
+
+  // For sim: what the next run uses (sim/memo/kept_parts.h). What the last one knew of its groups is forgotten.
+  struct Parts;
+  Parts& begin_run();
+
+ private:
+  const Study& study_;
+  std::unique_ptr<Parts> parts_;
+};
+
+// As `simulate` does with the memory's study, of which `graph` is a job. Warnings of algorithms that were
+// replaced may be those of earlier runs.
+Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
+                const SimulationOptions& options, RunMemory& memory);
+
+}  // namespace armilla
