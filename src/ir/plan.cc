@@ -312,8 +312,8 @@ void validate_choices(const Plan& plan, const std::string& where) {
   }
   if (plan.expert_capacity > 0 && plan.expert_load != ExpertLoad::uniform) {
     throw Error(where,
-                fmt::format("plan.expert_capacity {} beside plan.expert_load {}", plan.expert_capacity,
-                            name_of(plan.expert_load)),
+                fmt::format("plan.expert_capacity {} cannot be combined with plan.expert_load {}",
+                            plan.expert_capacity, name_of(plan.expert_load)),
                 "with a capacity all experts work on as many rows",
                 {"plan.expert_capacity", "plan.expert_load"});
   }

@@ -96,7 +96,7 @@ TEST(Plan, StagesAndChoicesMustMakeSense) {
             "plan: plan.expert_dispatch one-hot without plan.expert_capacity\n"
             "  hint: masks have as many rows as experts have room for: MaxText's default is 1.25");
   EXPECT_EQ(refusal([](Plan& plan) { plan.expert_capacity = 2, plan.expert_load = ExpertLoad::zipf; }),
-            "plan: plan.expert_capacity 2 beside plan.expert_load zipf\n"
+            "plan: plan.expert_capacity 2 cannot be combined with plan.expert_load zipf\n"
             "  hint: with a capacity all experts work on as many rows");
   EXPECT_EQ(refusal([](Plan& plan) {
               plan.order = {Axis::tensor, Axis::tensor, Axis::data, Axis::pipeline};

@@ -245,7 +245,8 @@ Config StudyFlags::configuration(std::string_view command, const std::vector<Ove
   if (fsdp) set("plan.zero", "3", "--fsdp");
   for (std::size_t i = 0; i < kStudyFlags.size(); ++i) {
     if (fsdp && kStudyFlags[i].flag == "--zero" && !values[i].empty() && values[i] != "3")
-      throw Error("--zero " + values[i], "is given beside --fsdp, which is --zero 3", "give one of them");
+      throw Error("--zero " + values[i], "cannot be combined with --fsdp, which is --zero 3",
+                  "give one of them");
     if (!values[i].empty())
       set(kStudyFlags[i].key, yaml_value(kStudyFlags[i], values[i]),
           fmt::format("{} {}", kStudyFlags[i].flag, values[i]));

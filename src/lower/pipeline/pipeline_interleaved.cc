@@ -18,12 +18,13 @@ void check_interleaved(const Plan& plan, const std::string& where) {
                 {"plan.virtual_stages", "plan.schedule"});
   }
   if (micro_batch_rule(plan).allows(m)) return;
-  throw Error(where,
-              fmt::format("plan.schedule {} takes micro-batches in groups of plan.pipeline {}, and {} is no "
-                          "multiple of it",
-                          plan.schedule, p, m),
-              fmt::format("plan.micro_batches could be {}", nearest_multiples(p, m, p)),
-              micro_batch_keys({"plan.schedule", "plan.pipeline"}));
+  throw Error(
+      where,
+      fmt::format("plan.schedule {} takes micro-batches in groups of plan.pipeline {}, and {} is not a "
+                  "multiple of it",
+                  plan.schedule, p, m),
+      fmt::format("plan.micro_batches could be {}", nearest_multiples(p, m, p)),
+      micro_batch_keys({"plan.schedule", "plan.pipeline"}));
 }
 
 void check_combined(const Plan& plan, const std::string& where) {

@@ -247,10 +247,11 @@ TEST(PipelineSchedule, RefusesWhatCannotBeScheduled) {
   EXPECT_EQ(refusal("interleaved", 4, 8, 1),
             "plan: plan.schedule interleaved with plan.virtual_stages 1\n"
             "  hint: it needs several model chunks per rank: plan.virtual_stages 2, or plan.schedule 1f1b");
-  EXPECT_EQ(refusal("interleaved", 8, 20, 2),
-            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 8, and 20 is no "
-            "multiple of it\n"
-            "  hint: plan.micro_batches could be 16 or 24");
+  EXPECT_EQ(
+      refusal("interleaved", 8, 20, 2),
+      "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 8, and 20 is not a "
+      "multiple of it\n"
+      "  hint: plan.micro_batches could be 16 or 24");
   EXPECT_EQ(refusal("gpipe", 4, 8, 2),
             "plan: plan.schedule gpipe with plan.virtual_stages 2\n"
             "  hint: it has one model chunk per rank: plan.virtual_stages 1, or plan.schedule interleaved");

@@ -102,18 +102,22 @@ TEST(ResolvePlan, ProposedMicroBatchesDivideTheBatch) {
     r.pipeline = 4;
     r.plan.virtual_stages = 2;
   };
-  EXPECT_EQ(refusal([&](PlanRequest& r) { interleaved(r), r.batch = 10; }),
-            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is no "
-            "multiple of it\n  hint: plan.batch could be 12");
-  EXPECT_EQ(refusal([&](PlanRequest& r) { interleaved(r), r.global_batch = 160; }),
-            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is no "
-            "multiple of it\n  hint: plan.global_batch could be 192");
-  EXPECT_EQ(refusal([&](PlanRequest& r) { interleaved(r), r.batch = 24, r.micro_batches = 6; }),
-            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 6 is no "
-            "multiple of it\n  hint: plan.micro_batches could be 4 or 8");
-  EXPECT_EQ(refusal([&](PlanRequest& r) { interleaved(r), r.batch = 20, r.micro_batches = 10; }),
-            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is no "
-            "multiple of it\n  hint: plan.micro_batches could be 4 or 20");
+  EXPECT_EQ(
+      refusal([&](PlanRequest& r) { interleaved(r), r.batch = 10; }),
+      "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is not a "
+      "multiple of it\n  hint: plan.batch could be 12");
+  EXPECT_EQ(
+      refusal([&](PlanRequest& r) { interleaved(r), r.global_batch = 160; }),
+      "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is not a "
+      "multiple of it\n  hint: plan.global_batch could be 192");
+  EXPECT_EQ(
+      refusal([&](PlanRequest& r) { interleaved(r), r.batch = 24, r.micro_batches = 6; }),
+      "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 6 is not a "
+      "multiple of it\n  hint: plan.micro_batches could be 4 or 8");
+  EXPECT_EQ(
+      refusal([&](PlanRequest& r) { interleaved(r), r.batch = 20, r.micro_batches = 10; }),
+      "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is not a "
+      "multiple of it\n  hint: plan.micro_batches could be 4 or 20");
   EXPECT_EQ(refusal([](PlanRequest& r) {
               r.pipeline = 2, r.batch = 2;
               r.plan.schedule = "dualpipe";
@@ -249,9 +253,10 @@ TEST(ResolvePlan, BatchesThatClashAreNamed) {
             "plan: plan.global_batch 9223372036854775807\n  hint: it can be at most 1099511627776");
   EXPECT_EQ(with([](PlanRequest& r) { r.micro_batch = r.micro_batches = std::int64_t{1} << 39; }),
             "plan: sizes overflow 64 bits\n  hint: check the dimensions");
-  EXPECT_EQ(with([](PlanRequest& r) { r.plan.virtual_stages = 2, r.batch = 7; }),
-            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 2, and 7 is no "
-            "multiple of it\n  hint: plan.batch could be 8");
+  EXPECT_EQ(
+      with([](PlanRequest& r) { r.plan.virtual_stages = 2, r.batch = 7; }),
+      "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 2, and 7 is not a "
+      "multiple of it\n  hint: plan.batch could be 8");
 }
 
 TEST(ResolvePlan, SchedulesAndTypesFollow) {

@@ -25,7 +25,8 @@ std::int64_t power(std::int64_t k, std::int64_t n) {
 void check_size(const FlitStudy& study, std::int64_t nodes) {
   if (study.k < 2)
     throw Error("k = " + std::to_string(study.k), "is too small for this topology", "at least 2");
-  if (study.n < 1) throw Error("n = " + std::to_string(study.n), "is no number of dimensions", "at least 1");
+  if (study.n < 1)
+    throw Error("n = " + std::to_string(study.n), "is not a number of dimensions", "at least 1");
   if (nodes > kMostNodes)
     throw Error(fmt::format("k = {}, n = {}", study.k, study.n), "is a network of too many nodes",
                 fmt::format("at most {}", kMostNodes));

@@ -50,7 +50,7 @@ Config read_mapping(const std::string& path, FileKind kind, std::string_view wha
     require_kind(path, file.bytes(), kind, file_format(kind).what);
   }
   Config config = Config::read(path);
-  if (!config.is_map()) throw Error(path, fmt::format("is no {}: it holds no keys", what));
+  if (!config.is_map()) throw Error(path, fmt::format("is not a {}: it holds no keys", what));
   return config;
 }
 

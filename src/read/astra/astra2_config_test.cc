@@ -162,7 +162,7 @@ TEST_F(Astra2Config, WrongSystemFilesAreRefused) {
   EXPECT_EQ(refusal("{\"topology\": [\"Ring\"], \"npus_count\": [8]}"),
             "s.json: is an ASTRA-sim 2 network file, not an ASTRA-sim 2 system file\n"
             "  hint: armilla astra2 --network-configuration takes it");
-  EXPECT_EQ(refusal("[1]"), "s.json: is no system configuration: it holds no keys");
+  EXPECT_EQ(refusal("[1]"), "s.json: is not a system configuration: it holds no keys");
   EXPECT_EQ(refusal(R"({"scheduling-policy": "lifo"})"),
             "s.json:1:23: scheduling-policy: unknown value 'lifo'\n  hint: did you mean 'LIFO'?");
   EXPECT_EQ(refusal(R"({"collective-optimization": "localBW"})"),

@@ -117,7 +117,7 @@ void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vec
   if (!options.topology.empty()) {
     const FileKind kind = sniff_file(options.topology);
     if (kind != FileKind::htsim_topology)
-      throw Error("--htsim_opts -topo " + options.topology, "is no topology of htsim's",
+      throw Error("--htsim_opts -topo " + options.topology, "is not a topology of htsim's",
                   "a file that begins with Nodes, Tiers and Podsize, a key and its number per line");
   }
   MachineLinks links = options.topology.empty() ? usual_tree(ranks) : read_topology_file(options.topology);

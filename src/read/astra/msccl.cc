@@ -268,7 +268,7 @@ MscclAlgorithm Parser::run() {
   if (!result) {
     std::string problem = result.description();
     if (!problem.empty()) problem[0] = static_cast<char>(problem[0] | 0x20);
-    throw Error(where(result.offset), fmt::format("is no XML: {}", problem));
+    throw Error(where(result.offset), fmt::format("is not XML: {}", problem));
   }
   const pugi::xml_node root = document.document_element();
   if (std::string_view(root.name()) != "algo")

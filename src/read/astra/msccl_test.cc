@@ -144,8 +144,8 @@ TEST(MscclTest, RefusesBuffersThatDoNotMakeUpTheCall) {
 
 TEST(MscclTest, RefusesOtherFiles) {
   EXPECT_EQ(refusal_of_algorithm("<algo>\n  <gpu id=\"0\">\n</algo>"),
-            "a.xml:3:3: is no XML: start-end tags mismatch");
-  EXPECT_EQ(refusal_of_algorithm(""), "a.xml:1:1: is no XML: no document element found");
+            "a.xml:3:3: is not XML: start-end tags mismatch");
+  EXPECT_EQ(refusal_of_algorithm(""), "a.xml:1:1: is not XML: no document element found");
   EXPECT_EQ(refusal_of_algorithm("<svg/>"), "a.xml:1:2: holds <svg>, not the <algo> of an MSCCL algorithm");
   EXPECT_EQ(refusal_of_algorithm("<algo coll=\"allreduce\" nchunksperloop=\"1\"><tb/></algo>"),
             "a.xml:1:44: <tb> is not known inside <algo>\n  hint: expected <gpu>");

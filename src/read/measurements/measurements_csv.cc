@@ -32,7 +32,7 @@ class Fields {
     if (value.empty()) return otherwise;
     const double number = parse_real(value, place(column));
     if (!std::isfinite(number) || number < 0)
-      throw Error(place(column), fmt::format("'{:.60}' is no quantity", value),
+      throw Error(place(column), fmt::format("'{:.60}' is not a quantity", value),
                   "expected a number of at least 0");
     return number;
   }
@@ -41,7 +41,7 @@ class Fields {
     const double number = real(column, static_cast<double>(otherwise));
     constexpr double kMost = 1e15;
     if (number != std::floor(number) || number > kMost)
-      throw Error(place(column), fmt::format("'{:.60}' is no count", text(column)),
+      throw Error(place(column), fmt::format("'{:.60}' is not a count", text(column)),
                   "expected a whole number");
     return static_cast<std::int64_t>(number);
   }
@@ -49,7 +49,7 @@ class Fields {
   std::int64_t degree(std::string_view column) const {
     const std::int64_t number = count(column, 1);
     if (number < 1)
-      throw Error(place(column), fmt::format("'{:.60}' is no degree", text(column)),
+      throw Error(place(column), fmt::format("'{:.60}' is not a degree", text(column)),
                   "expected a whole number of at least 1, or nothing");
     return number;
   }
@@ -168,7 +168,7 @@ const TableKind& kind_of(const CsvTable& table) {
   if (with_times)
     throw Error(table.name + ":1", "neither 'collective' nor 'op' is among the columns",
                 "times in us are of collectives or of kernels (docs/validation.md)");
-  throw Error(table.name + ":1", "is no table of measurements",
+  throw Error(table.name + ":1", "is not a table of measurements",
               "one of the columns step_time_s, peak_GiB and time_us must be there "
               "(docs/validation.md)");
 }

@@ -50,9 +50,9 @@ TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
   EXPECT_EQ(error_of([] {
               parse_measurements(kStepColumns + "a-1,m,2,8,2,A100,8,0,1,1,8,128,bf16,1.5\n", "t.csv");
             }),
-            "t.csv:2: tp: '0' is no degree\n  hint: expected a whole number of at least 1, or nothing");
+            "t.csv:2: tp: '0' is not a degree\n  hint: expected a whole number of at least 1, or nothing");
   EXPECT_EQ(refusal_of_row("a,b\n1,2\n"),
-            "x.csv:1: is no table of measurements\n  hint: one of the columns step_time_s, peak_GiB and "
+            "x.csv:1: is not a table of measurements\n  hint: one of the columns step_time_s, peak_GiB and "
             "time_us must "
             "be there (docs/validation.md)");
   EXPECT_EQ(refusal_of_row("model,step_time_s\nm,1\n"),
@@ -64,9 +64,9 @@ TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
   EXPECT_TRUE(refusal_of_row(kStepColumns + "a,m,2,8,2,A100,many,2,1,1,8,128,bf16,1\n")
                   .starts_with("x.csv:2: gpus: "));
   EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2,8,2,A100,8,2,1,1,8,128,bf16,-1\n"),
-            "x.csv:2: step_time_s: '-1' is no quantity\n  hint: expected a number of at least 0");
+            "x.csv:2: step_time_s: '-1' is not a quantity\n  hint: expected a number of at least 0");
   EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2.5,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
-            "x.csv:2: layers: '2.5' is no count\n  hint: expected a whole number");
+            "x.csv:2: layers: '2.5' is not a count\n  hint: expected a whole number");
   EXPECT_EQ(refusal_of_row(kStepColumns),
             "x.csv: has no rows\n  hint: expected a measurement in each line after the first");
 }

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
               "itself: git lfs "
               "pull"},
         Fault{"no_graph", std::string("\x08\x08", 2),
-              "m.onnx: has no graph, so it is no ONNX model" + kExportHint},
+              "m.onnx: has no graph, so it is not an ONNX model" + kExportHint},
         Fault{"no_nodes", std::string("\x08\x08\x3a\x00", 4),
               "m.onnx: its graph has no operators" + kExportHint},
         Fault{"bad_wire_type", std::string("\x08\x08\x3b\x01\x02", 5),

@@ -209,7 +209,8 @@ Model read_onnx(std::span<const char> bytes, const std::string& name, const Mode
   refuse_foreign(bytes, name);
   const WireModel wire = parse_onnx(bytes, name);
   if (!wire.has_graph || (wire.graph.nodes.empty() && wire.graph.outputs.empty()))
-    throw Error(name, wire.has_graph ? "its graph has no operators" : "has no graph, so it is no ONNX model",
+    throw Error(name,
+                wire.has_graph ? "its graph has no operators" : "has no graph, so it is not an ONNX model",
                 std::string(kExport));
   OnnxGraph graph = flatten_onnx(wire, name, options);
   const bool batch_is_fixed = graph.batch_is_fixed;

@@ -107,7 +107,7 @@ TEST(ProfileJson, ReadsMeasuredEvents) {
             }),
             "p.json.computations[0]: unknown phase ''\n  hint: known: forward, input gradient, weight "
             "gradient, gradient exchange, optimizer, other");
-  EXPECT_NE(error_of([] { parse_profile_json("{}", "p.json"); }).find("is no list of events"),
+  EXPECT_NE(error_of([] { parse_profile_json("{}", "p.json"); }).find("is not a list of events"),
             std::string::npos);
 }
 

@@ -15,27 +15,27 @@ using Json = nlohmann::json;
 class JsonEvent {
  public:
   JsonEvent(const Json& value, std::string where) : value_(value), where_(std::move(where)) {
-    if (!value.is_object()) throw Error(where_, "is no object", "expected an event");
+    if (!value.is_object()) throw Error(where_, "is not an object", "expected an event");
   }
 
   const std::string& where() const { return where_; }
   bool has(const char* key) const { return value_.contains(key) && !value_.at(key).is_null(); }
   std::string text(const char* key) const {
     if (!has(key)) return {};
-    if (!value_.at(key).is_string()) throw Error(place(key), "is no text");
+    if (!value_.at(key).is_string()) throw Error(place(key), "is not text");
     return value_.at(key).get<std::string>();
   }
   std::int64_t count(const char* key) const {
     if (!has(key)) return 0;
     const Json& value = value_.at(key);
     if (!value.is_number_integer() || value.get<std::int64_t>() < 0)
-      throw Error(place(key), fmt::format("{:.60} is no count", value.dump()), "expected a whole number");
+      throw Error(place(key), fmt::format("{:.60} is not a count", value.dump()), "expected a whole number");
     return value.get<std::int64_t>();
   }
   Time seconds(const char* key) const {
     if (!has(key)) return {};
     const Json& value = value_.at(key);
-    if (!value.is_number()) throw Error(place(key), "is no number", "expected seconds");
+    if (!value.is_number()) throw Error(place(key), "is not a number", "expected seconds");
     return duration_from(value.get<double>(), value.dump(), place(key));
   }
   bool boolean(const char* key) const {
@@ -46,7 +46,7 @@ class JsonEvent {
   std::vector<JsonEvent> list(const char* key) const {
     std::vector<JsonEvent> events;
     if (!has(key)) return events;
-    if (!value_.at(key).is_array()) throw Error(place(key), "is no list");
+    if (!value_.at(key).is_array()) throw Error(place(key), "is not a list");
     for (const Json& item : value_.at(key))
       events.emplace_back(item, fmt::format("{}[{}]", place(key), events.size()));
     return events;
@@ -85,7 +85,7 @@ Profile parse_profile_json(std::string_view text, const std::string& name) {
   if (document.is_discarded()) throw Error(name, "is broken JSON");
   const JsonEvent top(document, name);
   if (top.text("schema") != "armilla.events/1")
-    throw Error(name, "is no list of events",
+    throw Error(name, "is not a list of events",
                 "armilla events --json and armilla profile export write such a file");
   const std::string device = top.text("device");
   ProfileBuilder builder(name);

@@ -132,7 +132,7 @@ class TorchProfile {
     if (document_.is_discarded()) throw Error(name, "is broken JSON");
     if (!document_.is_object() || !document_.contains("traceEvents") ||
         !document_.at("traceEvents").is_array())
-      throw Error(name, "is no trace of PyTorch's profiler", "expected the key 'traceEvents'");
+      throw Error(name, "is not a trace of PyTorch's profiler", "expected the key 'traceEvents'");
   }
 
   Profile read() {

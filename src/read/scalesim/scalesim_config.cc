@@ -80,7 +80,7 @@ class ConfigReader {
       read_line(trimmed(text.substr(0, end)), line);
       text.remove_prefix(std::min(end + 1, text.size()));
     }
-    if (sections_.empty()) throw Error(name_, "is no SCALE-Sim configuration", "expected '[general]'");
+    if (sections_.empty()) throw Error(name_, "is not a SCALE-Sim configuration", "expected '[general]'");
   }
 
   ScaleSimConfig read() {

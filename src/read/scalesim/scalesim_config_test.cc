@@ -95,7 +95,7 @@ TEST(ScaleSimConfig, NamesFileLineAndKeyOfAnError) {
       error_of([] { parse_config("run_name = x\n"); }),
       "tpu.cfg:1: comes before the first section\n  hint: SCALE-Sim configurations begin with '[general]'");
   EXPECT_EQ(error_of([] { parse_config(""); }),
-            "tpu.cfg: is no SCALE-Sim configuration\n  hint: expected '[general]'");
+            "tpu.cfg: is not a SCALE-Sim configuration\n  hint: expected '[general]'");
   EXPECT_EQ(
       error_of([] { parse_config(kGeneral + kArchitecture + "[run_presets]\nInterfaceBandwidth: MAX\n"); }),
       "tpu.cfg:16: InterfaceBandwidth: unknown mode 'MAX'\n  hint: known: CALC, USER");

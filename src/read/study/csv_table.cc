@@ -101,7 +101,7 @@ CsvTable parse_csv(std::string_view text, const std::string& name) {
   // Spreadsheets call UTF-16 "Unicode text".
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
       text.find('\0') != std::string_view::npos)
-    throw Error(name, "is no UTF-8 text", "save it as CSV in UTF-8");
+    throw Error(name, "is not UTF-8 text", "save it as CSV in UTF-8");
   Parser parser(text, name);
   CsvTable table;
   table.name = name;

@@ -49,7 +49,7 @@ TEST(CsvTable, WhatIsWrongIsSaidWithItsLine) {
                   "a",
                   "t.csv");
             }),
-            "t.csv: is no UTF-8 text\n  hint: save it as CSV in UTF-8");
+            "t.csv: is not UTF-8 text\n  hint: save it as CSV in UTF-8");
   EXPECT_EQ(error_of([] { parse_csv("a,b\n", "t.csv").at("c"); }),
             "t.csv:1: column 'c' is missing\n  hint: there are: a, b");
 }

@@ -254,7 +254,7 @@ std::vector<MemberCable> read_cables(const Config& config, const Dimension& dime
     const std::int64_t a = is_number(from) ? parse_count(from, item.where()) : -1;
     const std::int64_t b = is_number(to) ? parse_count(to, item.where()) : -1;
     if (a == b || a < 0 || b < 0 || std::max(a, b) >= dimension.size)
-      throw Error(item.where(), fmt::format("'{:.60}' is no cable between two members", text),
+      throw Error(item.where(), fmt::format("'{:.60}' is not a cable between two members", text),
                   fmt::format("members are 0 to {}: 0-1", dimension.size - 1));
     cables.push_back({static_cast<std::int32_t>(a), static_cast<std::int32_t>(b)});
   }
@@ -312,7 +312,8 @@ std::vector<Dimension> read_dimensions(const Config& config) {
 // The links and the dimensions: either may come without the other.
 void read_interconnect(const Config& config, Machine& machine, std::vector<std::string>* warnings) {
   const auto topology = config.find("topology"), nodes = config.find("nodes"), cables = config.find("links");
-  if (topology && nodes) throw Error(nodes->where(), "is given beside 'topology'", "give one of them");
+  if (topology && nodes)
+    throw Error(nodes->where(), "cannot be combined with 'topology'", "give one of them");
   if (cables && !nodes) throw Error(cables->where(), "is given without 'nodes', which they join");
   if (!topology && !nodes) {
     machine.dimensions = read_dimensions(config.at("dimensions"));
@@ -325,7 +326,8 @@ void read_interconnect(const Config& config, Machine& machine, std::vector<std::
   machine.dimensions = own ? read_dimensions(config.at("dimensions")) : std::move(links.dimensions);
   const std::string where = topology ? topology->where() : nodes->where();
   if (own && machine.graph.empty())
-    throw Error(config.at("dimensions").where(), "is given beside a topology that has dimensions of its own");
+    throw Error(config.at("dimensions").where(),
+                "cannot be combined with a topology that has dimensions of its own");
   if (config.has("elastic"))
     throw Error(config.at("elastic").where(), "an explicit topology has the size that it has",
                 "change the topology's parameters");

@@ -151,14 +151,14 @@ TEST(MachineYaml, RefusesWhatMakesNoSense) {
                 .find("in_switch.level: unknown key 'level'"),
             std::string::npos);
   EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [0-1, 0-8]")
-                .find("dimensions.1.cables.1: '0-8' is no cable between two members\n"
+                .find("dimensions.1.cables.1: '0-8' is not a cable between two members\n"
                       "  hint: members are 0 to 7: 0-1"),
             std::string::npos);
   EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: []").find("lists no cable"),
             std::string::npos);
-  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [0-1-2]").find("'0-1-2' is no cable"),
+  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [0-1-2]").find("'0-1-2' is not a cable"),
             std::string::npos);
-  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [3-3]").find("is no cable"),
+  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [3-3]").find("is not a cable"),
             std::string::npos);
   EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [3]").find("cables.0: "), std::string::npos);
   EXPECT_NE(

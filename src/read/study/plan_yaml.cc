@@ -114,7 +114,7 @@ void set(const Config& config, std::string_view key, DType& value) {
 void refuse_both(const Config& config, std::string_view key, std::string_view other, std::string_view hint) {
   const auto given = config.find(key);
   if (given && config.has(other))
-    throw Error(given->where(), fmt::format("is given beside plan.{}", other), std::string(hint));
+    throw Error(given->where(), fmt::format("cannot be combined with plan.{}", other), std::string(hint));
 }
 
 void read_degrees(const Config& config, PlanRequest& request) {
@@ -199,7 +199,7 @@ void read_offload(const Config& config, Plan& plan) {
   const std::vector<Config> items = offload->is_list() ? offload->items() : std::vector{*offload};
   for (const Config& item : items) {
     const std::size_t kind = item.choice(kinds);
-    if (kind == 0 && items.size() > 1) throw Error(item.where(), "'none' stands beside something");
+    if (kind == 0 && items.size() > 1) throw Error(item.where(), "'none' cannot be combined with others");
     plan.offload_optimizer |= kind == 1;
     plan.offload_activations |= kind == 2;
   }
@@ -267,11 +267,12 @@ void read_recompute_modules(const Config& config, Plan& plan) {
   const auto modules = config.find("recompute_modules");
   if (!modules) return;
   if (config.has("recompute") && plan.recompute != Recompute::selective) {
-    throw Error(modules->where(), fmt::format("is given beside recompute '{}'", name_of(plan.recompute)),
+    throw Error(modules->where(),
+                fmt::format("cannot be combined with recompute '{}'", name_of(plan.recompute)),
                 "plan.recompute_modules needs plan.recompute selective");
   }
   if (config.has("recompute_blocks"))
-    throw Error(modules->where(), "is given beside plan.recompute_blocks",
+    throw Error(modules->where(), "cannot be combined with plan.recompute_blocks",
                 "blocks are recomputed whole, modules in every block");
   plan.recompute = Recompute::selective;
   plan.recompute_modules = read_parts(*modules, recomputable_parts());
@@ -293,7 +294,8 @@ void read_recompute(const Config& config, Plan& plan) {
   if (!blocks) return;
   plan.recompute_blocks = blocks->count(0, INT32_MAX);
   if (config.has("recompute") && plan.recompute != Recompute::block) {
-    throw Error(blocks->where(), fmt::format("is given beside recompute '{}'", name_of(plan.recompute)),
+    throw Error(blocks->where(),
+                fmt::format("cannot be combined with recompute '{}'", name_of(plan.recompute)),
                 "plan.recompute_blocks needs plan.recompute block");
   }
   plan.recompute = Recompute::block;

@@ -113,7 +113,7 @@ TrainingGoal read_training(const Config& config) {
   read("samples", goal.samples);
   config.reject_unknown_keys();
   if (goal.tokens > 0 && goal.samples > 0)
-    throw Error(goal.where, "is given beside training.tokens", "give one of them");
+    throw Error(goal.where, "cannot be combined with training.tokens", "give one of them");
   return goal;
 }
 

@@ -199,10 +199,10 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   EXPECT_EQ(error("recompute_modules=[moe, moe]"),
             "--set plan.recompute_modules=[moe, moe]: plan.recompute_modules.1: 'moe' is named twice");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_modules=moe"}),
-            "--set plan.recompute_modules=moe: is given beside recompute 'full'\n"
+            "--set plan.recompute_modules=moe: cannot be combined with recompute 'full'\n"
             "  hint: plan.recompute_modules needs plan.recompute selective");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute_blocks=2", "plan.recompute_modules=moe"}),
-            "--set plan.recompute_modules=moe: is given beside plan.recompute_blocks\n"
+            "--set plan.recompute_modules=moe: cannot be combined with plan.recompute_blocks\n"
             "  hint: blocks are recomputed whole, modules in every block");
   EXPECT_EQ(error("recompute_modules=[]"),
             "--set plan.recompute_modules=[]: an empty list\n"
@@ -211,7 +211,7 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
             "--set plan.expert_capacity=1001: a capacity of 1001\n"
             "  hint: expected rows relative to the mean, up to 1000; 0: no limit");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_blocks=2"}),
-            "--set plan.recompute_blocks=2: is given beside recompute 'full'\n"
+            "--set plan.recompute_blocks=2: cannot be combined with recompute 'full'\n"
             "  hint: plan.recompute_blocks needs plan.recompute block");
 }
 
@@ -260,8 +260,8 @@ TEST(StudyYaml, RefusesWhatIfThatMakesNoSense) {
   EXPECT_EQ(error("failures={checkpoint: 1s}"),
             "--set what_if.failures={checkpoint: 1s}: the key 'mtbf_of_node' is missing");
   EXPECT_EQ(error("failures={mtbf_of_node: 0s}"),
-            "--set what_if.failures={mtbf_of_node: 0s}: what_if.failures.mtbf_of_node: a node must live for "
-            "more than no time");
+            "--set what_if.failures={mtbf_of_node: 0s}: what_if.failures.mtbf_of_node: must be "
+            "positive");
 }
 
 TEST(StudyYaml, ReadsHowMuchTheTrainingReads) {
@@ -273,7 +273,7 @@ TEST(StudyYaml, ReadsHowMuchTheTrainingReads) {
             "--set training.tokens=15 trillion: 'trillion' is not the suffix of a count\n"
             "  hint: k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
   EXPECT_EQ(study_error(start, {"training.tokens=1T", "training.samples=1M"}),
-            "--set training.samples=1M: is given beside training.tokens\n  hint: give one of them");
+            "--set training.samples=1M: cannot be combined with training.tokens\n  hint: give one of them");
 }
 
 TEST(StudyYaml, OverridesWorkWithoutAFile) {
@@ -335,7 +335,8 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(study_error(small + "plan: {ranks: 0}\n"),
             "s.yaml:3:15: plan.ranks: 0 is too small\n  hint: the lowest value is 1");
   EXPECT_EQ(study_error(small + "plan: {batch: 3, global_batch: 6}\n"),
-            "s.yaml:3:32: plan.global_batch: is given beside plan.batch\n  hint: give one: of all ranks, or "
+            "s.yaml:3:32: plan.global_batch: cannot be combined with plan.batch\n  hint: give one: of all "
+            "ranks, or "
             "of one");
   EXPECT_EQ(study_error(small + "plan: {batch: -3}\n"),
             "s.yaml:3:15: plan.batch: -3 is too small\n  hint: the lowest value is 1");
@@ -345,10 +346,10 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(study_error(small + "plan: {bucket: 0B}\n"),
             "s.yaml:3:16: plan.bucket: a gradient bucket must hold at least 1 byte");
   EXPECT_EQ(study_error(small + "plan: {offload: [optimizer, none]}\n"),
-            "s.yaml:3:29: plan.offload.1: 'none' stands beside something");
+            "s.yaml:3:29: plan.offload.1: 'none' cannot be combined with others");
   EXPECT_EQ(study_error(small + "what_if: {failures: {mtbf_of_node: 1y, interval: 0s}}\n"),
-            "s.yaml:3:50: what_if.failures.interval: checkpoints without training between them\n"
-            "  hint: leave it out for the best");
+            "s.yaml:3:50: what_if.failures.interval: the interval must be positive\n"
+            "  hint: omit it for the best one");
   EXPECT_EQ(study_error(small + "plan: {precision: int8}\n"),
             "s.yaml:3:19: plan.precision: unknown value 'int8'\n"
             "  hint: known: fp64, fp32, tf32, bf16, fp16, fp8, fp4");

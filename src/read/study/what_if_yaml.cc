@@ -84,7 +84,7 @@ Failures read_failures(const Config& config) {
   Failures failures;
   const Config mtbf = config.at("mtbf_of_node");
   failures.mtbf_of_node = read_duration(config, "mtbf_of_node");
-  if (!(failures.mtbf_of_node > 0)) throw Error(mtbf.where(), "a node must live for more than no time");
+  if (!(failures.mtbf_of_node > 0)) throw Error(mtbf.where(), "must be positive");
   if (const auto ranks = config.find("ranks_per_node")) failures.ranks_per_node = ranks->count(1, INT32_MAX);
   failures.checkpoint = read_duration(config, "checkpoint");
   failures.restart = read_duration(config, "restart");
@@ -92,8 +92,7 @@ Failures read_failures(const Config& config) {
   if (const auto interval = config.find("interval")) {
     failures.interval_where = interval->where();
     if (!(failures.interval > 0)) {
-      throw Error(failures.interval_where, "checkpoints without training between them",
-                  "leave it out for the best");
+      throw Error(failures.interval_where, "the interval must be positive", "omit it for the best one");
     }
   }
   config.reject_unknown_keys();

@@ -86,7 +86,7 @@ std::vector<std::uint32_t> read_ends(const Config& config, const NamedNodes& nam
   const std::int64_t first = parse_count(text.substr(open + 1, dash - open - 1), config.where());
   const std::int64_t last = parse_count(text.substr(dash + 1, text.size() - dash - 2), config.where());
   if (last < first || last - first >= kMostWritten)
-    throw Error(config.where(), fmt::format("'{:.60}' is no range of nodes", text));
+    throw Error(config.where(), fmt::format("'{:.60}' is not a range of nodes", text));
   for (std::int64_t i = first; i <= last; ++i) add(fmt::format("{}{}", text.substr(0, open), i));
   return ends;
 }

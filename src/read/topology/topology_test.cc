@@ -206,7 +206,7 @@ TEST(MachineLinks, SayWhatIsWrongAndWhere) {
       refusal_of_topology(links("{from: 'gpu[0-1]', to: s, bandwidth: 0GB/s, latency: 1us}")).substr(0, 10),
       "m.yaml:6:4");
   EXPECT_EQ(refusal_of_topology(std::string(kTwoLeaves) + "topology: fat-tree\n"),
-            "m.yaml:3:3: nodes: is given beside 'topology'\n  hint: give one of them");
+            "m.yaml:3:3: nodes: cannot be combined with 'topology'\n  hint: give one of them");
   EXPECT_EQ(
       refusal_of_topology("topology: fat-tree\nelastic: true\n"),
       "m.yaml:3:10: elastic: an explicit topology has the size that it has\n  hint: change the topology's "

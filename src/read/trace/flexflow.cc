@@ -34,7 +34,7 @@ Number number(std::string_view text, const std::string& where, std::string_view 
   Number value{};
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || !(value >= lowest && value <= highest))
-    throw Error(where, fmt::format("'{:.60}' is no {} from {} to {}", text, what, lowest, highest));
+    throw Error(where, fmt::format("'{:.60}' is not a {} from {} to {}", text, what, lowest, highest));
   return value;
 }
 

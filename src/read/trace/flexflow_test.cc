@@ -120,9 +120,9 @@ TEST(FlexflowTest, RefusesOtherGraphs) {
   EXPECT_EQ(flexflow_refusal(labelled("{device_id=0|b|c|COMP|d}")),
             "a.graph:1:13: unknown type of node 'COMP'\n  hint: known: COMP_NODE, COMM_SEND_RECV_NODE");
   EXPECT_EQ(flexflow_refusal(labelled("{device_id=99999|b|c|COMP_NODE|simulated_run_time=1}")),
-            "a.graph:1:13: '99999' is no device from 0 to 65535");
+            "a.graph:1:13: '99999' is not a device from 0 to 65535");
   EXPECT_EQ(flexflow_refusal(labelled("{device_id=0|b|c|COMP_NODE|simulated_run_time=-1}")),
-            "a.graph:1:13: '-1' is no time in ms from 0 to 1000000000000");
+            "a.graph:1:13: '-1' is not a time in ms from 0 to 1000000000000");
   EXPECT_EQ(flexflow_refusal("digraph g { node0 -> node1; }"),
             "a.graph:1:13: node0 -> node1: node0 has no statement of its own");
 }

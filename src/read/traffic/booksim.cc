@@ -441,7 +441,7 @@ class BooksimReader {
     const double value =
         number(key, static_cast<double>(otherwise), static_cast<double>(least), static_cast<double>(most));
     if (value != std::floor(value))
-      throw Error(where(key), fmt::format("'{}' is no whole number", given_.at(std::string(key)).value));
+      throw Error(where(key), fmt::format("'{}' is not a whole number", given_.at(std::string(key)).value));
     return static_cast<std::int64_t>(value);
   }
   bool flag(std::string_view key, bool otherwise) { return whole(key, otherwise ? 1 : 0, 0, 1) == 1; }

@@ -113,7 +113,7 @@ TEST(Booksim, SaysWhereSomethingIsWrong) {
   EXPECT_EQ(error_in("router = chaos;"), "net.cfg:2: router: 'chaos' is not modelled\n  hint: router = iq;");
   EXPECT_EQ(error_in("packet_size = {1,5};").substr(0, 24), "net.cfg:2: packet_size: ");
   EXPECT_EQ(error_in("num_vcs = 0;"), "net.cfg:2: num_vcs: '0' is out of range\n  hint: 1 to 256");
-  EXPECT_EQ(error_in("num_vcs = 2.5;"), "net.cfg:2: num_vcs: '2.5' is no whole number");
+  EXPECT_EQ(error_in("num_vcs = 2.5;"), "net.cfg:2: num_vcs: '2.5' is not a whole number");
   EXPECT_EQ(
       error_in("internal_speedup = 1.5;"),
       "net.cfg:2: internal_speedup: a fraction of a step is not modelled\n  hint: a whole number, 1 to 16");

@@ -121,7 +121,7 @@ std::vector<TrafficFlow> parse_connections(std::string_view text, const std::str
     }
     const std::size_t arrow = word.find("->");
     if (arrow == std::string::npos)
-      words.fail(fmt::format("'{:.60}' is no flow", word), "such as 0->1 id 1 start 0 size 1000000");
+      words.fail(fmt::format("'{:.60}' is not a flow", word), "such as 0->1 id 1 start 0 size 1000000");
     TrafficFlow flow;
     const auto end = [&](const std::string& digits) {
       RoceWords one(digits, words.where());

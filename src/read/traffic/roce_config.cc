@@ -59,7 +59,7 @@ CongestionControl congestion_control(RoceWords& words, std::vector<std::string>&
   // ns-3 has no algorithm for the numbers in between.
   if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     notes.push_back(fmt::format(
-        "CC_MODE {} is no congestion control, as in ns-3: 1 is DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP", text));
+        "CC_MODE {} is not a congestion control, as in ns-3: 1 is DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP", text));
     return CongestionControl::none;
   }
   std::string hint = "1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none";

@@ -35,8 +35,10 @@ TEST(RoceTopology, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(refusal("3 1 1\n2\n2 2 100Gbps 1ns 0"), "t:3: a link leads from node 2 to itself");
   EXPECT_EQ(refusal("3 1 1\n2\n0 2 0Gbps 1ns 0"),
             "t:3: the link between 0 and 2 has no bandwidth\n  hint: leave it out");
-  EXPECT_EQ(refusal("3 1 1\n2\n0 2 fast 1ns 0"), "t:3: the link's rate: 'fast' is no rate such as 100Gbps");
-  EXPECT_EQ(refusal("3 1 1\n2\n0 2 1Gbps 1ly 0"), "t:3: the link's delay: '1ly' is no time such as 1000ns");
+  EXPECT_EQ(refusal("3 1 1\n2\n0 2 fast 1ns 0"),
+            "t:3: the link's rate: 'fast' is not a rate such as 100Gbps");
+  EXPECT_EQ(refusal("3 1 1\n2\n0 2 1Gbps 1ly 0"),
+            "t:3: the link's delay: '1ly' is not a time such as 1000ns");
 }
 
 TEST(RoceFlows, ReadsFlows) {
@@ -106,9 +108,10 @@ TEST_F(RoceConfigFile, SaysWhatNs3DoesUnexpectedly) {
   EXPECT_TRUE(read("ENABLE_QCN 0\nCC_MODE 12\nLINK_DOWN 0 0 0\n").notes.empty());
   const RoceInput input = read("ENABLE_QCN 0\nCC_MODE 5\n");
   EXPECT_EQ(input.job.settings.congestion_control, CongestionControl::none);
-  EXPECT_EQ(input.notes, (std::vector<std::string>{
-                             "CC_MODE 5 is no congestion control, as in ns-3: 1 is DCQCN, 3 HPCC, 7 TIMELY, "
-                             "8 DCTCP"}));
+  EXPECT_EQ(input.notes,
+            (std::vector<std::string>{
+                "CC_MODE 5 is not a congestion control, as in ns-3: 1 is DCQCN, 3 HPCC, 7 TIMELY, "
+                "8 DCTCP"}));
   write("flow.txt", "3\n0 1 3 100 3 0\n0 1 3 100 4 0\n0 1 3 100 2 0\n");
   EXPECT_TRUE(read("ENABLE_QCN 0\nL2_ACK_INTERVAL 2\n").notes.empty());
   EXPECT_EQ(read("ENABLE_QCN 0\nL2_ACK_INTERVAL 3\nL2_CHUNK_SIZE 2\n").notes.size(), 0U);

@@ -87,7 +87,7 @@ double RoceWords::real(std::string_view what, double least, double most, bool sa
   double value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc{} || end != text.data() + text.size()) {
-    fail(fmt::format("{}: '{}' is no number", what, text));
+    fail(fmt::format("{}: '{}' is not a number", what, text));
   }
   if (!(value >= least && value <= most)) {
     fail(fmt::format("{}: {} is out of range", what, text), fmt::format("from {} to {}", least, most));
@@ -111,7 +111,7 @@ double quantity(const RoceWords& words, std::string_view what, std::string_view 
       words.fail(fmt::format("{}: '{}' is out of range", what, text));
     }
   }
-  words.fail(fmt::format("{}: '{}' is no {}", what, text, example));
+  words.fail(fmt::format("{}: '{}' is not a {}", what, text, example));
 }
 
 }  // namespace

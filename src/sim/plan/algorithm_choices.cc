@@ -85,7 +85,7 @@ void check_switches(const Machine& machine) {
                                   ? fmt::format("{}: dimension {}: in_switch", machine.name, dimension.name)
                                   : dimension.in_switch->where;
     if (std::ranges::find(known, name) == known.end())
-      throw Error(where, fmt::format("'{:.60}' is no algorithm that runs in switches", name),
+      throw Error(where, fmt::format("'{:.60}' is not an algorithm that runs in switches", name),
                   fmt::format("known: {}", fmt::join(known, ", ")));
     if (!has_switch_for(name, machine, d))
       throw Error(where, fmt::format("algorithm '{}' runs in one switch, and links join several", name),

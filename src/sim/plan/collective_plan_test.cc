@@ -728,7 +728,7 @@ TEST_F(InSwitch, IsAnAlgorithmOfSwitches) {
     return error_of([&] { CollectivePlanner(machine, options, {}); });
   };
   EXPECT_EQ(refusal("ring"),
-            "test: dimension nvswitch: in_switch: 'ring' is no algorithm that runs in switches\n"
+            "test: dimension nvswitch: in_switch: 'ring' is not an algorithm that runs in switches\n"
             "  hint: known: nvls, sharp, multicast");
   EXPECT_EQ(refusal("nvls"), "no error");
   // Two leaves and a spine.

@@ -264,7 +264,7 @@ TEST_F(HtsimRun, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(on_htsim(1, {"-topo"})), "--htsim_opts: -topo has no value");
   EXPECT_EQ(refusal(on_htsim(1, {"--htsim_opts"})), "--htsim_opts: is given twice");
   EXPECT_EQ(refusal(on_htsim(1, {"-topo", write("no.topo", "topology: [Ring]\n")})).substr(0, 60),
-            "--htsim_opts -topo no.topo: is no topology of htsim's\n  hint");
+            "--htsim_opts -topo no.topo: is not a topology of htsim's\n  hint");
   Astra2Request asked = on_htsim(1, {"-topo", topology()});
   asked.settings.htsim.protocol = "ndp";
   EXPECT_EQ(refusal(asked).substr(0, 57), "--htsim-proto ndp: ASTRA-sim's htsim has tcp alone\n  hint");

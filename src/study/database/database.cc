@@ -65,7 +65,7 @@ double Statement::real(int column) const {
 Database::Database(const std::string& path, const DatabaseForm& form, DatabaseUse use)
     : path_(path), what_(form.what) {
   if (path.empty() || path == "-")
-    throw Error(path, fmt::format("is no file, and a {} is one", form.what), "name a file, such as plans.db");
+    throw Error(path, fmt::format("is not a file, as a {} is", form.what), "name a file, such as plans.db");
   sqlite3* database = nullptr;
   // The name as it is, not as an address: "file:..." would be one.
   const std::string name = path.front() == '/' ? path : "./" + path;
@@ -127,7 +127,7 @@ void Database::check(int code) const {
       throw Error(path_, fmt::format("this {} is in use by another process", what_),
                   "wait until that ends, or name another file");
     case SQLITE_NOTADB:
-      throw Error(path_, fmt::format("is no database, and so no {}", what_), "name another file");
+      throw Error(path_, fmt::format("is not a database, so it is not a {}", what_), "name another file");
     case SQLITE_CORRUPT:
       throw Error(path_, fmt::format("this {} is damaged", what_), "delete it, or name another file");
     case SQLITE_CANTOPEN: {

@@ -71,9 +71,12 @@ TEST_F(ProfileDatabaseTest, ReadersDoNotExcludeEachOther) {
 TEST_F(ProfileDatabaseTest, OthersFilesAreRefused) {
   const std::string path = folder_ + "other.db";
   write_file(path, "no database at all, but some text that is long enough");
-  EXPECT_NE(error_of([&] { read_profile_database(path); }).find("is no database, and so no profile database"),
+  EXPECT_NE(error_of([&] {
+              read_profile_database(path);
+            }).find("is not a database, so it is not a profile database"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { import_into(path, some_profile()); }).find("is no database"), std::string::npos);
+  EXPECT_NE(error_of([&] { import_into(path, some_profile()); }).find("is not a database"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { read_profile_database(folder_ + "none.db"); }).find("cannot be opened"),
             std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder_ + "none.db"));

@@ -507,7 +507,7 @@ TEST_F(SearchTest, RefusesWhatIsNoSpace) {
         << fixed;
   }
   EXPECT_THAT(error_of([&] { request("gpt", "machine: any\n"); }),
-              testing::HasSubstr("'any' is no value of this key"));
+              testing::HasSubstr("'any' is not a value of this key"));
 }
 
 TEST_F(SearchTest, SaysWhatIsNearestWhereNothingFits) {

@@ -231,7 +231,7 @@ std::vector<SearchAxis> search_axes(const Config& config) {
       return;
     } else if (const std::string text = value.text(); text == "any") {
       if (plan_axis(key) == nullptr)
-        throw Error(value.where(), "'any' is no value of this key",
+        throw Error(value.where(), "'any' is not a value of this key",
                     key == "machine" ? "list machines, such as dgx-a100,dgx-h100"
                                      : "list the values, such as 64,128");
       axis.values = {text};

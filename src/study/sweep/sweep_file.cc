@@ -57,7 +57,7 @@ SweepFile::SweepFile(const std::string& path, std::vector<Override> settings)
     : path_(path), settings_(std::move(settings)) {
   const Config file = Config::read(path);
   if (!file.is_map()) {
-    throw Error(file.where(), "is no sweep: it has no keys",
+    throw Error(file.where(), "is not a sweep: it has no keys",
                 "a sweep has 'study' and 'vary' (docs/formats/sweep.md)");
   }
   if (!file.has(kStudy) && file.has("model") && file.has("machine")) {

@@ -238,7 +238,7 @@ TEST_F(SweepTest, TheViewHasKeysAndFigures) {
 TEST_F(SweepTest, BadFilesAreRefused) {
   const std::string study(kSmallStudy);
   EXPECT_EQ(refusal("- 1\n"),
-            "sweep_test.yaml:1:1: is no sweep: it has no keys\n"
+            "sweep_test.yaml:1:1: is not a sweep: it has no keys\n"
             "  hint: a sweep has 'study' and 'vary' (docs/formats/sweep.md)");
   EXPECT_EQ(refusal("model: gpt2-345m\nmachine: dgx-a100\n"),
             "sweep_test.yaml:1:1: is a study, and not a sweep of one\n"
@@ -272,7 +272,7 @@ TEST_F(SweepTest, BadDatabasesAreRefused) {
   const std::string text = std::string(kSmallStudy) + "vary: {plan.tensor: [1]}\n";
   std::ofstream(database_)
       << "no database at all, but long enough to be looked at as if it were one..........";
-  EXPECT_THAT(refusal(text), HasSubstr("is no database, and so no database of sweeps"));
+  EXPECT_THAT(refusal(text), HasSubstr("is not a database, so it is not a database of sweeps"));
   std::filesystem::remove(database_);
   { const Database other(database_, {"saved search", 0x41726d53, 1, "CREATE TABLE a (b);"}); }
   EXPECT_THAT(refusal(text), HasSubstr("is a database, but no database of sweeps"));

@@ -107,7 +107,7 @@ std::size_t column_called(const std::string& name) {
     if (figures[i].name == name) return i;
     names.emplace_back(figures[i].name);
   }
-  throw Error("--plot " + name, "is no column of a sweep", suggest(name, names));
+  throw Error("--plot " + name, "is not a column of a sweep", suggest(name, names));
 }
 
 std::vector<std::size_t> keys_called(const std::vector<std::string>& keys,
@@ -116,7 +116,7 @@ std::vector<std::size_t> keys_called(const std::vector<std::string>& keys,
   for (const std::string& name : names) {
     const auto at = std::find(keys.begin(), keys.end(), name);
     if (at == keys.end())
-      throw Error("--over " + name, "is no key that varies in this sweep", suggest(name, keys));
+      throw Error("--over " + name, "is not a key that varies in this sweep", suggest(name, keys));
     found.push_back(static_cast<std::size_t>(at - keys.begin()));
   }
   if (found.size() > 2) throw Error("--over", "names more than two keys", "a plot is over one or two");

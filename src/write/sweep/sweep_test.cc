@@ -110,11 +110,11 @@ TEST(SweepPlots, WhatCannotBeDrawnIsRefused) {
   const auto refusal = [&](const SweepResult& result, const SweepPlot& plot) {
     return error_of([&] { write_sweep_svg(result, plot); });
   };
-  EXPECT_THAT(refusal(sweep, {"tokens", {}}), HasSubstr("--plot tokens: is no column of a sweep"));
+  EXPECT_THAT(refusal(sweep, {"tokens", {}}), HasSubstr("--plot tokens: is not a column of a sweep"));
   EXPECT_THAT(
       refusal(sweep, {"mfu", {"plan.tensr"}}),
       HasSubstr(
-          "--over plan.tensr: is no key that varies in this sweep\n  hint: did you mean 'plan.tensor'?"));
+          "--over plan.tensr: is not a key that varies in this sweep\n  hint: did you mean 'plan.tensor'?"));
   EXPECT_THAT(refusal(sweep, {"mfu", {"plan.tensor", "plan.tensor"}}), HasSubstr("names the same key twice"));
   EXPECT_THAT(refusal(sweep, {"mfu", {}}), HasSubstr("no run has this column"));
   SweepResult wide = sweep;

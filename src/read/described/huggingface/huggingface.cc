@@ -373,7 +373,7 @@ void add_notes(Source& s) {
 ModelDescription read_huggingface(const Config& config) {
   require_mapping(config, "a Hugging Face configuration", kOnlyJson);
   if (!config.has("model_type"))
-    throw Error(config.where(), "is no Hugging Face configuration: the key 'model_type' is missing",
+    throw Error(config.where(), "is not a Hugging Face configuration: the key 'model_type' is missing",
                 kOnlyJson);
   const ModelType& type = find_type(config.at("model_type"));
   ModelDescription d = family_defaults(type.family);

@@ -248,9 +248,10 @@ TEST(Huggingface, WhatIsMissingOrWrongIsNamed) {
   const auto replaced = [&](const std::string& from, const std::string& to) {
     return std::string(text).replace(text.find(from), from.size(), to);
   };
-  EXPECT_EQ(error_in_config("{}"),
-            "some-model/config.json:1:1: is no Hugging Face configuration: the key 'model_type' is missing\n"
-            "  hint: a model in JSON is the config.json of a Hugging Face model");
+  EXPECT_EQ(
+      error_in_config("{}"),
+      "some-model/config.json:1:1: is not a Hugging Face configuration: the key 'model_type' is missing\n"
+      "  hint: a model in JSON is the config.json of a Hugging Face model");
   EXPECT_EQ(
       error_in_config(R"({"model_type": "lama"})"),
       "some-model/config.json:1:16: model_type: unknown model_type 'lama'\n"
