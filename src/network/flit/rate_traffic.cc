@@ -112,6 +112,8 @@ class RateTraffic {
 
   RateResult run() {
     const bool stands = sample() && (!study_.measuring.latency || drain());
+    // Of what is measured for throughput some is still under way, and counts once it has arrived.
+    if (stands) empty();
     RateResult result;
     result.saturated = !stands;
     result.packet_latency_avg_cycles = packet_latency_.value();
@@ -120,7 +122,6 @@ class RateTraffic {
     result.accepted_flits_per_node_cycle = static_cast<double>(accepted_) /
                                            static_cast<double>(drain_time_ - reset_time_) /
                                            static_cast<double>(network_.nodes);
-    if (stands) empty();
     if (packet_latency_.count == 0)
       throw Error("", fmt::format("no packet was measured in {} cycles", engine_.now()),
                   "a higher rate of injection, or longer samples");
