@@ -122,7 +122,7 @@ TEST(FileFormat, TellsTrafficAndItsNetworksApart) {
       {"text", "1\n"},
       {"htsim-connections", "Nodes 8\nConnections 2\n0->7 id 1 start 0 size 4000\n"},
       {"htsim-connections", "# a remark\n0->7 size 4000\n"},
-      {"htsim-connections", "# cut off\nNodes 4\n"},
+      {"text", "# cut off\nNodes 4\n"},
       {"text", "Nodes 8\nare here\n"},
       {"text", "a->b size 4000\n"},
   });

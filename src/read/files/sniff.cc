@@ -332,10 +332,9 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// htsim's: "Nodes 16" and "Connections 2", or a flow, "0->1 ...", after nothing but comments; what is cut off
-// after "Nodes 16" counts as such.
+// htsim's: "Nodes 16" and "Connections 2", or a flow, "0->1 ...", after nothing but comments. ("Nodes 16" alone
+// may as well be a topology that was cut off.)
 bool is_htsim_connections(std::string_view text) {
-  bool counts_nodes = false;
   for (; !text.empty(); text = without_blank(text.substr(std::min(text.find('\n'), text.size())))) {
     if (text.starts_with('#')) continue;
     const std::vector<std::string_view> words = words_of(first_line(text));
@@ -345,9 +344,8 @@ bool is_htsim_connections(std::string_view text) {
     if (words.size() != 2 || !is_number(words[1])) return false;
     if (words.front() == "Connections") return true;
     if (words.front() != "Nodes") return false;
-    counts_nodes = true;
   }
-  return counts_nodes;
+  return false;
 }
 
 bool are_numbers(const std::vector<std::string_view>& words, std::size_t count) {

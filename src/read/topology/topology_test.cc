@@ -60,7 +60,8 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   EXPECT_EQ(plus.switches, 40);
   EXPECT_EQ(plus.cables, 80 + 5 * 16 + 10);
   EXPECT_EQ(plus.diameter, 5);
-  EXPECT_NEAR(plus.oversubscription, 4, 1e-12);  // of a spine switch: 4 links down, one to another group
+  EXPECT_NEAR(plus.oversubscription, 1,
+              1e-12);  // of a leaf switch; spine switches have no links away from devices
 
   const InterconnectFigures rails = figures("rail-pods:nodes=4,pods=2,spines=4,bandwidth=400Gbps");
   EXPECT_EQ(rails.devices, 64);
