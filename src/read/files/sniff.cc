@@ -332,8 +332,8 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// htsim's: "Nodes 16" and "Connections 2", or a flow, "0->1 ...", after nothing but comments. ("Nodes 16" alone
-// may as well be a topology that was cut off.)
+// htsim's: "Nodes 16" and "Connections 2", or a flow, "0->1 ...", after nothing but comments. "Nodes 16"
+// alone may as well be a topology that was cut off.
 bool is_htsim_connections(std::string_view text) {
   for (; !text.empty(); text = without_blank(text.substr(std::min(text.find('\n'), text.size())))) {
     if (text.starts_with('#')) continue;
