@@ -231,6 +231,12 @@ class Finder {
   bool is_chain(std::uint32_t program_id, std::uint32_t same) {
     const auto [known, fresh] = chains_.try_emplace({program_id, same}, true);
     if (!fresh) return known->second;
+    // Where there is none, no dependences need to be followed.
+    if (std::ranges::none_of(issued_[program_id].items, [&](const IssuedItem& item) {
+          return item.kind == NodeKind::collective &&
+                 same_as_[graph_.collectives[item.payload].family] == same;
+        }))
+      return true;
     const Program& program = graph_.programs[program_id];
     std::vector<CallsOver> over(program.size());  // when a node is
     std::vector<bool> of_a_pass;                  // by call

@@ -12,6 +12,8 @@ namespace {
 // Messages and moments that all plays of a run remember; beyond that they would take more memory than they
 // save time.
 constexpr std::size_t kMostRemembered = std::size_t{1} << 21;
+// What is kept from one run to the next: some 10 MB for each thread of a search.
+constexpr std::size_t kMostKept = std::size_t{1} << 18;
 
 // At which a run has rounds.
 class Moments final : public RoundObserver {
@@ -47,8 +49,7 @@ LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
       ways_(ways),
       shared_dimensions_(run.shared_dimensions),
       known_(run.known_plays != nullptr ? *run.known_plays : own_) {
-  // Half full they would soon refuse what is new.
-  if (std::max(known_.remembered, known_.links_remembered) > kMostRemembered / 2) known_ = {};
+  if (std::max(known_.remembered, known_.links_remembered) > kMostKept) known_ = {};
   run_ = known_.runs++;
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {
