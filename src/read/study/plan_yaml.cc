@@ -223,13 +223,20 @@ void read_data(const Config& config, PlanRequest& request) {
   set(config, "loss_parallel", plan.loss_parallel);
 }
 
-// One of `known` or a list of them.
+// One of `known`, a list of them, or none.
 Parts read_parts(const Config& config, std::span<const Part> known) {
   std::vector<std::string_view> names;
   for (const Part part : known) names.push_back(name_of(part));
+  names.emplace_back("none");
   Parts parts;
-  for (const Config& item : config.is_list() ? config.items() : std::vector{config}) {
-    const Part part = known[item.choice(names)];
+  const std::vector<Config> items = config.is_list() ? config.items() : std::vector{config};
+  for (const Config& item : items) {
+    const std::size_t choice = item.choice(names);
+    if (choice == known.size()) {
+      if (items.size() > 1) throw Error(item.where(), "'none' stands beside something");
+      break;
+    }
+    const Part part = known[choice];
     if (parts.has(part)) throw Error(item.where(), fmt::format("'{}' is named twice", name_of(part)));
     parts.add(part);
   }
@@ -262,10 +269,17 @@ void read_host(const Config& config, Plan& plan) {
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
 }
 
-// recompute_modules alone means recompute selective.
+// recompute_modules alone means recompute selective, and none recomputes nothing.
 void read_recompute_modules(const Config& config, Plan& plan) {
   const auto modules = config.find("recompute_modules");
   if (!modules) return;
+  if (modules->is_list() && modules->items().empty())
+    throw Error(modules->where(), "an empty list", "plan.recompute none recomputes nothing");
+  const Parts parts = read_parts(*modules, recomputable_parts());
+  if (parts.empty() && plan.recompute == Recompute::none) return;
+  if (parts.empty())
+    throw Error(modules->where(), fmt::format("is given beside recompute '{}'", name_of(plan.recompute)),
+                "plan.recompute none recomputes nothing");
   if (config.has("recompute") && plan.recompute != Recompute::selective) {
     throw Error(modules->where(),
                 fmt::format("cannot be combined with recompute '{}'", name_of(plan.recompute)),
@@ -275,9 +289,7 @@ void read_recompute_modules(const Config& config, Plan& plan) {
     throw Error(modules->where(), "cannot be combined with plan.recompute_blocks",
                 "blocks are recomputed whole, modules in every block");
   plan.recompute = Recompute::selective;
-  plan.recompute_modules = read_parts(*modules, recomputable_parts());
-  if (plan.recompute_modules.empty())
-    throw Error(modules->where(), "an empty list", "plan.recompute none recomputes nothing");
+  plan.recompute_modules = parts;
 }
 
 // recompute_blocks alone means recompute block.

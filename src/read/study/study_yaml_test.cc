@@ -162,6 +162,11 @@ TEST(StudyYaml, ReadsPartsOfLayers) {
   EXPECT_EQ(plan({"plan.recompute=selective"}).recompute_modules, Parts{Part::core_attn});
   const Plan one = plan({"plan.recompute=selective", "plan.recompute_modules=mlp"});
   EXPECT_EQ(one.recompute_modules, Parts{Part::mlp});
+  // No part at all is a choice, too: searches compare it with others.
+  EXPECT_EQ(plan({"plan.recompute_modules=none"}).recompute, Recompute::none);
+  EXPECT_EQ(plan({"plan.recompute=none", "plan.recompute_modules=[none]"}).recompute, Recompute::none);
+  EXPECT_EQ(plan({"plan.recompute_blocks=2", "plan.recompute_modules=none"}).recompute, Recompute::block);
+  EXPECT_TRUE(plan({"plan.wide_modules=none"}).wide_modules.empty());
   const Plan wide = plan(
       {"plan.wide_first_layers=1", "plan.wide_last_layers=2", "plan.wide_modules=[attention, prediction]"});
   EXPECT_EQ(wide.wide_first_layers, 1);
@@ -204,6 +209,12 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   EXPECT_EQ(study_error(kSmall, {"plan.recompute_blocks=2", "plan.recompute_modules=moe"}),
             "--set plan.recompute_modules=moe: cannot be combined with plan.recompute_blocks\n"
             "  hint: blocks are recomputed whole, modules in every block");
+  EXPECT_EQ(
+      error("recompute_modules=[none, moe]"),
+      "--set plan.recompute_modules=[none, moe]: plan.recompute_modules.0: 'none' stands beside something");
+  EXPECT_EQ(study_error(kSmall, {"plan.recompute=selective", "plan.recompute_modules=none"}),
+            "--set plan.recompute_modules=none: is given beside recompute 'selective'\n"
+            "  hint: plan.recompute none recomputes nothing");
   EXPECT_EQ(error("recompute_modules=[]"),
             "--set plan.recompute_modules=[]: an empty list\n"
             "  hint: plan.recompute none recomputes nothing");

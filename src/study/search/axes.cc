@@ -165,9 +165,10 @@ Texts any_recomputed(const SpaceFacts& facts) {
   return blocks;
 }
 
-Texts any_modules(const SpaceFacts&) {
-  Texts names;
-  for (const Part part : recomputable_parts()) names.emplace_back(name_of(part));
+// None, and each alone of those that the model has.
+Texts any_modules(const SpaceFacts& facts) {
+  Texts names = {"none"};
+  for (const std::string_view name : names_of(facts.parts)) names.emplace_back(name);
   return names;
 }
 

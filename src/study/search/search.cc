@@ -17,6 +17,7 @@
 #include "ir/derived/expense.h"
 #include "ir/derived/training.h"
 #include "lower/memory.h"
+#include "lower/plan.h"
 #include "network/network.h"
 #include "study/search/check_figures.h"
 #include "study/search/evaluate.h"
@@ -191,6 +192,8 @@ class Search {
       candidate.least_score = score_of(request_.objective, least_figures(candidate));
       candidates_.push_back(candidate);
     } catch (const Error& error) {
+      if (space_.bases().size() == 1 && is_about_all_plans(error.keys))
+        throw Error(place_of(request, error.keys), error.message, error.hint, error.keys);
       const bool all = is_about_cutting(error.keys);
       refuse(reason_of(error), all ? 1 + cut_alike : 1, error.message);
       return !all;

@@ -469,6 +469,24 @@ TEST_F(SearchTest, PartsAreOneValueUnlessListsOfThemAreListed) {
   EXPECT_TRUE(axes("mlp").empty());
   ASSERT_EQ(axes("[[moe, layernorm], mlp]").size(), 1u);
   EXPECT_THAT(axes("[[moe, layernorm], mlp]")[0].values, testing::ElementsAre("[moe, layernorm]", "mlp"));
+  ASSERT_EQ(axes("[none, mlp]").size(), 1u);
+  EXPECT_THAT(axes("[none, mlp]")[0].values, testing::ElementsAre("none", "mlp"));
+}
+
+TEST_F(SearchTest, TriesNoPartsButThoseOfTheModel) {
+  const auto parts = [&](const std::string& model) {
+    const SearchSpace space(
+        request(model, "machine: dgx-a100\nplan:\n  ranks: 8\n  recompute_modules: any\n"));
+    const auto axis = std::ranges::find(space.axes(), "plan.recompute_modules", &SearchAxis::key);
+    return axis == space.axes().end() ? std::vector<std::string>() : axis->values;
+  };
+  EXPECT_THAT(parts("gpt"), testing::ElementsAre("none", "core_attn", "mlp"));
+  EXPECT_THAT(parts("moe"), testing::ElementsAre("none", "core_attn", "layernorm", "moe", "moe_act"));
+  const SearchResult found = search_plans(request(
+      "gpt",
+      "machine: dgx-a100\nplan: {ranks: 1, global_batch: 2, micro_batch: 1, recompute_modules: any}\n"));
+  ASSERT_EQ(found.ranking.size(), 3u);
+  EXPECT_EQ(found.ranking.front().plan.recompute, Recompute::none);
 }
 
 TEST_F(SearchTest, ARangeMayBeginWithNothing) {
@@ -501,6 +519,14 @@ TEST_F(SearchTest, RefusesWhatIsNoSpace) {
   EXPECT_THAT(refusal("  tensor: [1, x]\n"), testing::HasSubstr("'x' is not a whole number"));
   EXPECT_THAT(refusal("  schedule: [1f1b, zigzag]\n"), testing::HasSubstr("zigzag"));
   EXPECT_THAT(refusal("  schedule: combined\n"), testing::HasSubstr("did you mean 'combined-1f1b'"));
+  // What no plan can have is said once, and not of every plan.
+  EXPECT_THAT(refusal("  expert_dispatch: one-hot\n"),
+              testing::HasSubstr("plan.expert_dispatch one-hot without plan.expert_capacity"));
+  EXPECT_THAT(refusal("network: torus\n"), testing::HasSubstr("unknown network 'torus'"));
+  EXPECT_THAT(refusal("network: packet:cc=none,buffers=1MB\n"),
+              testing::HasSubstr("'packet' has no parameter 'buffers'"));
+  EXPECT_THAT(refusal("collectives: {algorithms: circle}\n"),
+              testing::HasSubstr("unknown collective algorithm 'circle'"));
   for (const char* fixed : {"framework: megatron,pytorch", "precision: [bf16, fp16]", "seed: any"}) {
     EXPECT_THAT(refusal(std::string("  ") + fixed + '\n'),
                 testing::HasSubstr("this key does not vary in a search"))

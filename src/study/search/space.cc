@@ -61,7 +61,7 @@ std::string first_value(const SearchAxis& axis) {
   if (!is_any(axis)) return axis.values.front();
   const PlanAxis* const row = plan_axis(axis.key);
   const Study nothing;
-  const std::vector<std::string> values = row->any({nothing, {}, 1, 1, 1, 1, {}});
+  const std::vector<std::string> values = row->any({.study = nothing, .model = {}, .tensor = {}});
   return values.empty() ? "1" : values.front();
 }
 
@@ -86,6 +86,12 @@ SpaceFacts facts_of(const Study& study) {
                    .batch = largest_batch(study.request),
                    .run_micro_batch = 0,
                    .tensor = {}};
+  for (const Operator& op : model.operators) {
+    if (op.core_attention) facts.parts.add(Part::core_attn);
+    for (const Part part : recomputable_parts()) {
+      if (op.parts.has(part)) facts.parts.add(part);
+    }
+  }
   try {
     facts.run_micro_batch = prepare_study(study).plan.micro_batch();
   } catch (const Error&) {
@@ -127,6 +133,9 @@ constexpr std::array<std::string_view, 25> kFixedKeys = {"accumulation_fusion",
                                                          "weight_type",
                                                          "wide_first_layers",
                                                          "wide_last_layers"};
+
+// Of these, what plans may take or not, by their degrees.
+constexpr std::array<std::string_view, 2> kBatchKeys = {"batch", "global_batch"};
 
 void refuse_values(const Config& value) {
   const bool is_one =
@@ -217,6 +226,16 @@ void add_text(SearchAxis& axis, const std::string& text, const std::string& wher
 }
 
 }  // namespace
+
+bool is_about_all_plans(const std::vector<std::string>& keys) {
+  const auto is_fixed = [](std::string_view key) {
+    if (!key.starts_with(kPlan)) return false;
+    key.remove_prefix(kPlan.size());
+    return std::ranges::find(kFixedKeys, key) != kFixedKeys.end() &&
+           std::ranges::find(kBatchKeys, key) == kBatchKeys.end();
+  };
+  return !keys.empty() && std::ranges::all_of(keys, is_fixed);
+}
 
 std::vector<SearchAxis> search_axes(const Config& config) {
   std::vector<SearchAxis> axes;
@@ -376,9 +395,9 @@ void SearchSpace::for_each(std::size_t number,
         so_far.tensor.value_or(1) * so_far.context.value_or(1) * so_far.pipeline.value_or(1);
     if (depth >= degrees && !grows && ranks % product != 0) {
       skip(below[depth],
-           fmt::format("plan.tensor {} x plan.context {} x plan.pipeline {} does not divide {} ranks",
+           fmt::format("plan.tensor {} x plan.context {} x plan.pipeline {} does not divide {}",
                        so_far.tensor.value_or(1), so_far.context.value_or(1), so_far.pipeline.value_or(1),
-                       ranks));
+                       ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks)));
       point += below[depth];
       return;
     }

@@ -32,6 +32,9 @@ struct SearchBase {
   std::int64_t points = 1;
 };
 
+// Whether an error about these keys (Error::keys) is one of every plan: about values that do not vary.
+bool is_about_all_plans(const std::vector<std::string>& keys);
+
 class SearchSpace {
  public:
   // Throws Error for unknown values and an empty space.

@@ -437,7 +437,8 @@ Json plan_json(const Plan& plan) {
           {"issue_time_s", seconds(issue_time_of(plan))},
           {"recompute", name_of(plan.recompute)},
           {"recompute_blocks", plan.recompute_blocks},
-          {"recompute_modules", names_of(plan.recompute_modules)},
+          {"recompute_modules",
+           plan.recompute == Recompute::selective ? names_of(plan.recompute_modules) : names_of({})},
           {"order", order}};
 }
 

@@ -50,6 +50,15 @@ TEST(RunJson, RolesShareOutTheIteration) {
                                                 "host_waits_s": 0}])"));
 }
 
+TEST(RunJson, NamesPartsOnlyWhereTheyAreComputedAgain) {
+  Plan plan;
+  EXPECT_EQ(plan_json(plan)["recompute_modules"], Json::array());
+  plan.recompute = Recompute::full;
+  EXPECT_EQ(plan_json(plan)["recompute_modules"], Json::array());
+  plan.recompute = Recompute::selective;
+  EXPECT_EQ(plan_json(plan)["recompute_modules"], Json::array({"core_attn"}));
+}
+
 TEST(RunJson, TimesReadBackToTheSamePicosecond) {
   armilla::Run run = example_run();
   for (const std::int64_t ps : {1L, 10'700'001L, 123'456'789'012'345L}) {
