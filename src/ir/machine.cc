@@ -114,6 +114,11 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
                 fmt::format("{} ranks do not fit machine '{}' of {} devices", ranks, machine.name, covered),
                 fmt::format("use at most {} ranks or enlarge a dimension of the machine", covered));
   }
+  // Nothing rests on figures of dimensions that are left out.
+  std::erase_if(part.unverified, [&](const std::string& figure) {
+    const auto is_of = [&](const Dimension& dimension) { return figure.starts_with(dimension.name + "."); };
+    return std::ranges::any_of(machine.dimensions, is_of) && std::ranges::none_of(part.dimensions, is_of);
+  });
   return part;
 }
 

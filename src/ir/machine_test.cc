@@ -46,6 +46,18 @@ TEST(Machine, IsCutFromTheOutside) {
   EXPECT_EQ(sizes(with_ranks(two_levels(), 1, false, "")), (std::vector<std::int64_t>{}));
 }
 
+// Figures that a part does not rest on are nobody's to verify.
+TEST(Machine, APartHasTheDoubtsOfItsDimensionsAlone) {
+  Machine machine = two_levels();
+  machine.unverified = {"host_power", "inner.latency", "outer.latency"};
+  const auto note = [&](std::int64_t ranks) {
+    return unverified_note(with_ranks(machine, ranks, false, ""));
+  };
+  EXPECT_EQ(note(32), "unverified figures of machine pod: host_power, inner.latency, outer.latency");
+  EXPECT_EQ(note(8), "unverified figures of machine pod: host_power, inner.latency");
+  EXPECT_EQ(note(1), "unverified figures of machine pod: host_power");
+}
+
 TEST(Machine, AnElasticOneGrowsOutwards) {
   EXPECT_EQ(sizes(with_ranks(two_levels(), 1024, true, "")), (std::vector<std::int64_t>{8, 128}));
   EXPECT_EQ(sizes(with_ranks(two_levels(), 4, true, "")), (std::vector<std::int64_t>{4}));
