@@ -276,6 +276,23 @@ TEST(RunText, OtherDevicesStandBesideTheUsualOne) {
   EXPECT_THAT(text, Not(HasSubstr("16 to 17")));
 }
 
+TEST(RunText, SaysOfDevicesNeverMeasuredWhoseRatesTheyHave) {
+  armilla::Run run = example_run();
+  run.shares = {0, 0, 1, 0.5};
+  KernelRates& rates = run.study.machine.device.kernels.emplace();
+  rates.matrix[DType::bf16] = {};
+  rates.memory.range = rates.matrix[DType::bf16].range = {0, 0};
+  EXPECT_THAT(
+      write_run_text(run, false),
+      HasSubstr("  computing time: 100.0 % modelled: no kernel of TestChip was measured, its rates are "
+                "another\n  device's\n"));
+  // One kind of kernel that was measured makes it a question of ranges.
+  rates.memory.range = {1, 1e9};
+  EXPECT_THAT(
+      write_run_text(run, false),
+      HasSubstr("  computing time: 100.0 % modelled, of all 50.0 % extrapolated: outside the range of"));
+}
+
 TEST(RunText, LeavesOutWhatDidNotHappen) {
   armilla::Run run = example_run();
   run.result.collectives.clear();
