@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -171,6 +172,22 @@ void require_writable(const std::string& path) {
 void check_targets(const std::vector<std::string>& paths) {
   require_different(paths);
   for (const std::string& path : paths) require_writable(path);
+}
+
+void refuse_inputs(const std::vector<std::string>& paths, const std::vector<std::string>& inputs) {
+  for (const std::string& path : paths) {
+    std::error_code none;
+    if (path == kStandardOutput || !std::filesystem::is_regular_file(path, none)) continue;
+    const auto is_same = [&](const std::string& input) {
+      return std::filesystem::equivalent(path, input, none);
+    };
+    const auto input = std::ranges::find_if(inputs, is_same);
+    if (input == inputs.end()) continue;
+    throw Error(path,
+                *input == path ? "this file is read, and would be written over"
+                               : fmt::format("is {}, which is read, and would be written over", *input),
+                "write to another file");
+  }
 }
 
 void check_target_folder(const std::string& path) {

@@ -16,6 +16,8 @@ void write_file(const std::string& path, std::string_view contents);
 // that are one: a folder that is missing or must not be written, a folder in place of the file. For
 // before long work.
 void check_targets(const std::vector<std::string>& paths);
+// Throws Error for a path whose file, whatever it is called here, is one of `inputs`.
+void refuse_inputs(const std::vector<std::string>& paths, const std::vector<std::string>& inputs);
 // Likewise for a folder, which is made if it is missing.
 void check_target_folder(const std::string& path);
 

@@ -22,10 +22,11 @@ namespace armilla {
 struct Session {
   std::ostream& out;
   std::ostream& err;
-  bool colour = false;               // `out` is a terminal that wants colours
-  bool progress = false;             // `err` is a terminal
-  std::size_t width = kReportWidth;  // of `out`
-  Progress* meter = &no_progress();  // told how far what takes long is (base/progress_line.h)
+  bool colour = false;                // `out` is a terminal that wants colours
+  bool progress = false;              // `err` is a terminal
+  std::size_t width = kReportWidth;   // of `out`
+  Progress* meter = &no_progress();   // told how far what takes long is (base/progress_line.h)
+  std::vector<std::string> inputs{};  // of a command that writes: what it must not write over
 
   TextStyle style() const { return {colour, width}; }
 };

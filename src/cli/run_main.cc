@@ -15,6 +15,7 @@
 #include "base/progress_line.h"
 #include "base/suggest.h"
 #include "cli/interrupt.h"
+#include "study/named_files.h"
 
 namespace armilla {
 namespace {
@@ -213,38 +214,62 @@ void require_value_before_rest(const std::vector<std::string>& typed, const CLI:
 }
 
 // What is written where is said by these options, whatever the command; what cannot be written is refused
-// before the work, and so is a file that two would write. (Databases are opened before it: of them only the
-// latter matters. The prefix of translate's traces is no file.)
-void check_outputs(const CLI::App& command) {
-  constexpr std::array<std::string_view, 5> kOutputs = {"json", "csv", "svg", "trace", "links-csv"};
-  std::vector<std::string> files;
+// before the work, and so is a file that two would write, or that is read. (Databases are opened before the
+// work: of them only the latter two matter. What translate and calibrate call output they look at themselves:
+// it may be the prefix of traces.) Returns the files that the command reads, where it writes any.
+std::vector<std::string> check_outputs(const CLI::App& command) {
+  constexpr std::array<std::string_view, 10> kOutputs = {
+      "json", "csv", "svg", "trace", "links-csv", "path", "p", "logging-folder", "save", "output"};
+  std::vector<std::string> files, databases, arguments;
+  bool writes = false;
   for (const CLI::Option* option : command.get_options()) {
-    const auto names_output = [&](const std::string& name) {
-      return std::ranges::find(kOutputs, name) != kOutputs.end();
+    if (option->get_items_expected_max() == 0 || option->count() == 0) continue;
+    const auto is_named = [&](std::string_view name) {
+      const auto has = [&](const std::vector<std::string>& names) {
+        return std::ranges::find(names, name) != names.end();
+      };
+      return has(option->get_lnames()) || has(option->get_snames());
     };
-    const bool is_flag = option->get_items_expected_max() == 0;
-    if (is_flag || option->count() == 0 || !std::ranges::any_of(option->get_lnames(), names_output)) continue;
+    if (!std::ranges::any_of(kOutputs, is_named)) {
+      for (const std::string& argument : option->results()) arguments.push_back(argument);
+      continue;
+    }
+    writes = true;
     const auto path = option->as<std::string>();
-    if (option->get_type_name() == "DIR") {
-      if (path != "-") check_target_folder(path);  // what stands for standard output the command explains
+    if (is_named("output")) continue;
+    if (is_named("save")) {
+      databases.push_back(path);
+    } else if (option->get_type_name() == "DIR") {
+      if (path != "-") check_target_folder(path);
+      // Why no table goes to standard output the command explains.
+      if (path == "-" && !is_named("csv"))
+        throw Error(option->get_name() + " -", "is standard output, no folder",
+                    "a folder of that name is ./-");
     } else {
       files.push_back(path);
     }
   }
-  const CLI::Option* const database = command.get_option_no_throw("--save");
-  if (!files.empty() && database != nullptr && database->count() > 0)
-    files.push_back(database->as<std::string>());
-  check_targets(files);
+  if (!files.empty()) {
+    std::vector<std::string> different = files;
+    different.insert(different.end(), databases.begin(), databases.end());
+    check_targets(different);
+  }
+  if (!writes) return {};
+  std::vector<std::string> inputs = files_named_by(arguments);
+  refuse_inputs(files, inputs);
+  refuse_inputs(databases, inputs);
+  return inputs;
 }
 
 // What takes long says so as long as nothing is printed; `quiet`: at a terminal only.
-void execute(Command& command, const Session& session, bool quiet) {
+void execute(Command& command, Session session, bool quiet) {
   if (!session.progress && quiet) return command.execute(session);
   ProgressLine progress(session.err, std::chrono::seconds(session.progress ? 1 : 60), session.width - 1,
                         session.progress);
   HidesProgress out_buffer(*session.out.rdbuf(), progress), err_buffer(*session.err.rdbuf(), progress);
   std::ostream out(&out_buffer), err(&err_buffer);
-  command.execute({out, err, session.colour, session.progress, session.width, &progress});
+  command.execute(
+      {out, err, session.colour, session.progress, session.width, &progress, std::move(session.inputs)});
   if (!out) session.out.setstate(std::ios::failbit);
 }
 
@@ -291,8 +316,9 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
     const CLI::Option* const quiet = asked.get_option_no_throw("--quiet");
     const auto info = std::find_if(commands().begin(), commands().end(),
                                    [&](const CommandInfo& c) { return c.name == name; });
-    check_outputs(innermost(asked));
-    execute(*instances[static_cast<std::size_t>(info - commands().begin())], session,
+    Session with_inputs = session;
+    with_inputs.inputs = check_outputs(innermost(asked));
+    execute(*instances[static_cast<std::size_t>(info - commands().begin())], std::move(with_inputs),
             quiet != nullptr && quiet->count() > 0);
     require_written(session.out);
     return kDone;

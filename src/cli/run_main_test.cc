@@ -295,6 +295,31 @@ TEST_F(Cli, ValuesThatMakeNoSenseAreRefused) {
   EXPECT_EQ(files(), (std::vector<std::string>{}));
 }
 
+TEST_F(Cli, AKeyHasOneValue) {
+  const auto refusal = [](const std::string& second, const std::string& first, const std::string& key) {
+    return "armilla: error: " + second + ": is given beside " + first + ", and both set " + key +
+           "\n  hint: give one of them\n";
+  };
+  const std::string job = "run alexnet --machine dgx-a100 --ranks 2 --quiet";
+  EXPECT_EQ(run(words(job + " --set plan.ranks=4")).err,
+            refusal("--set plan.ranks=4", "--ranks 2", "plan.ranks"));
+  EXPECT_EQ(run(words(job + " --set plan.batch=4 --set plan.batch=8")).err,
+            refusal("--set plan.batch=8", "--set plan.batch=4", "plan.batch"));
+  EXPECT_EQ(run(words(job + " --set machine=dgx-h100")).err,
+            refusal("--set machine=dgx-h100", "--machine dgx-a100", "machine"));
+  EXPECT_EQ(run(words(job + " --no-overlap --set plan.overlap=true")).err,
+            refusal("--set plan.overlap=true", "--no-overlap", "plan.overlap"));
+  EXPECT_EQ(run(words(job + " --fsdp --set plan.zero=1")).err,
+            refusal("--set plan.zero=1", "--fsdp", "plan.zero"));
+  EXPECT_EQ(run(words(job + " --set model.name=vgg16")).err,
+            "armilla: error: --set model.name=vgg16: is given beside the model alexnet\n  hint: give one of "
+            "them\n");
+  EXPECT_EQ(run(words("collective all-reduce --machine dgx-a100 --ranks 2 --set plan.ranks=4")).err,
+            refusal("--set plan.ranks=4", "--ranks 2", "plan.ranks"));
+  // The same twice is one value, and a key of what a flag names is another key.
+  EXPECT_EQ(run(words(job + " --set plan.ranks=2 --set machine.device.launch_overhead=1us")).code, 0);
+}
+
 TEST_F(Cli, AMessageBudgetIsSaidBeforehand) {
   const Outcome outcome =
       run(words("run resnet18 --machine dgx-a100 --ranks 100000 --decomposition flat --no-fold"));
@@ -316,7 +341,7 @@ TEST_F(Cli, CheckGoesOnAfterABadInput) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.out.find("machine 'dgx-a100'"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("device 'h100-sxm'"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.err.find("1 of 4 inputs are not valid"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("1 of 4 inputs is not valid"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Cli, ARunsJsonHasItsFixedNames) {

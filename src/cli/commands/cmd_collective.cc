@@ -89,7 +89,7 @@ class CollectiveCommand final : public Command {
     }
     if (const std::string note = hidden_by_machine(configuration("")); !note.empty())
       rows.front().run.warnings.push_back(note);
-    if (rows.size() == 1) output_.write(rows.front().run);
+    if (rows.size() == 1) output_.write(session, rows.front().run);
     const Session people = for_people(session, {output_.json, output_.trace});
     if (!output_.quiet) people.out << report(rows, people.style());
   }
@@ -114,6 +114,9 @@ class CollectiveCommand final : public Command {
       bool another = true;
       while (true) {
         const std::string_view piece = text.substr(0, text.find(','));
+        if (piece.empty())
+          throw Error(fmt::format("--algorithm {}", algorithms_.front()),
+                      "an algorithm is missing beside a comma", "list them, such as ring,direct");
         const bool parameter = piece.find('=') != std::string_view::npos &&
                                piece.substr(0, piece.find('=')).find(':') == std::string_view::npos;
         if (parameter && !another) {
@@ -150,6 +153,7 @@ class CollectiveCommand final : public Command {
       overrides.emplace_back("what_if.failed_links=" + yaml_list(failed_),
                              fmt::format("--fail-link {}", fmt::join(failed_, ",")));
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
+    refuse_two_values(overrides);
     const auto read = [&] { return Config::parse("", "command line", overrides, expand_machine); };
     if (fast_forward_) {
       const std::optional<Config> network = read().find("network");

@@ -41,7 +41,7 @@ class RunCommand final : public Command {
     for (std::vector<std::string>* const texts : {&run.notes, &run.warnings}) {
       for (std::string& text : *texts) text = study_.as_typed(text);
     }
-    output_.write(run);
+    output_.write(session, run);
     const Session people = for_people(session, {output_.json, output_.trace});
     if (!output_.quiet) people.out << write_run_text(run, people.style());
   }

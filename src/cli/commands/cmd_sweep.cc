@@ -11,6 +11,7 @@
 #include "cli/flags/patience.h"
 #include "cli/flags/study_flags.h"
 #include "cli/interrupt.h"
+#include "study/named_files.h"
 #include "study/sweep.h"
 #include "write/sweep.h"
 #include "write/text_table.h"
@@ -64,7 +65,16 @@ class SweepCommand final : public Command {
     SweepRequest request;
     request.file = file_;
     request.settings.assign(settings_.begin(), settings_.end());
+    refuse_two_values(request.settings);
     request.database = save_.empty() ? std::filesystem::path(file_).stem().string() + ".db" : save_;
+    if (save_.empty()) {
+      std::vector<std::string> outputs = {request.database};
+      for (const std::string& file : {json_, csv_, svg_}) {
+        if (!file.empty()) outputs.push_back(file);
+      }
+      check_targets(outputs);
+      refuse_inputs({request.database}, files_named_by({file_}));
+    }
     if (svg_.empty() && (plot_.column != SweepPlot().column || !plot_.over.empty()))
       throw Error(plot_.over.empty() ? "--plot" : "--over", "there is no plot", "--svg FILE makes one");
     request.retry = retry_;

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -10,6 +11,7 @@
 #include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/flags/model_flags.h"
+#include "cli/flags/output_flags.h"
 #include "cli/flags/translate_flags.h"
 #include "ir/derived/layer_table.h"
 #include "read/astra.h"
@@ -35,6 +37,7 @@ bool is_named(std::span<const Format> formats, const std::string& name) {
 class TranslateCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
+    app_ = &app;
     app.add_option("input", input_,
                    "a model (zoo name or ONNX file), a text workload, Chakra traces (file or PREFIX of "
                    "PREFIX.<rank>.et), a FlexFlow task graph, an MSCCL algorithm or an ASTRA-sim 2 log")
@@ -68,7 +71,6 @@ class TranslateCommand final : public Command {
                    "weights: of the weight matrices alone, as ModTrans and ASTRA-sim's own files; all: of "
                    "biases and norms too")
         ->type_name("weights|all")
-        ->check(CLI::IsMember({"weights", "all"}))
         ->capture_default_str();
     app.add_option("--update-cycles", update_cycles_, "delay after every finished collective")
         ->type_name("N")
@@ -99,9 +101,14 @@ class TranslateCommand final : public Command {
     ConvertInput input = reader->read(input_, options);
     traces_.change(input, options);
     write_traces(session, input);
+    if (!quiet_) tell_idle_of_models(session);
   }
 
  private:
+  void write_output(const Session& session, std::string contents) const {
+    write_into_folders(session, {{output_, std::move(contents)}}, {});
+  }
+
   // A text workload goes to a trace only when the output says so.
   bool wants_workload() const {
     if (!format_.empty()) return is_named(text_workload_formats(), format_);
@@ -123,6 +130,7 @@ class TranslateCommand final : public Command {
     input.job.ranks = synthesize(parse_component(synthetic_, "--synthetic"), traces_.as_chakra);
     traces_.change(input, options);
     write_traces(session, input);
+    if (!quiet_) tell_idle_of_models(session);
   }
 
   void write_traces(const Session& session, const ConvertInput& input) const {
@@ -130,7 +138,7 @@ class TranslateCommand final : public Command {
     refuse_further_ranks(input.job, format, output_);
     // All are composed before the first is written: an error leaves no half of a set.
     const std::vector<NamedContents> files = trace_files(input.job, format, output_, traces_.gzip);
-    write_files(files);
+    write_into_folders(session, files, {});
     if (quiet_) return;
     std::int64_t nodes = 0;
     for (const ChakraTrace& trace : input.job.ranks) nodes += static_cast<std::int64_t>(trace.size());
@@ -138,8 +146,8 @@ class TranslateCommand final : public Command {
                                files.size() > 1 ? " to " + files[input.job.ranks.size() - 1].path : "",
                                counted(input.job.ranks.size(), "rank"), counted(nodes, "node"));
     if (!input.job.communicators.empty())
-      session.out << fmt::format("wrote {}: {} communicators\n", files.back().path,
-                                 input.job.communicators.size());
+      session.out << fmt::format("wrote {}: {}\n", files.back().path,
+                                 counted(input.job.communicators.size(), "communicator"));
     for (const std::string& note : input.notes) session.out << fmt::format("note: {}\n", note);
   }
 
@@ -151,14 +159,17 @@ class TranslateCommand final : public Command {
     const ConvertOptions options = traces_.options(options_.npus);
     // Chakra's tool is told the number of ranks; 1 is the flag's default and says nothing.
     const std::int32_t ranks = options_.npus > 1 ? static_cast<std::int32_t>(options_.npus) : 0;
-    write_file(output_, write_issue_chrome(log, {options.frequency / 1e6, traces_.as_chakra, ranks}));
+    write_output(session, write_issue_chrome(log, {options.frequency / 1e6, traces_.as_chakra, ranks}));
     if (quiet_) return;
-    session.out << fmt::format("wrote {}: a timeline of {} nodes on {} ranks\n", output_, log.nodes.size(),
-                               log.ranks);
+    session.out << fmt::format("wrote {}: a timeline of {} on {}\n", output_,
+                               counted(log.nodes.size(), "node"), counted(log.ranks, "rank"));
     if (!log.unfinished.empty())
       session.out << fmt::format(
-          "note: {} nodes never finish and are left out, first node {} '{}' of rank {}\n",
-          log.unfinished.size(), log.unfinished[0].id, log.unfinished[0].name, log.unfinished[0].rank);
+          "note: {}, first node {} '{}' of rank {}\n",
+          log.unfinished.size() == 1
+              ? "1 node never finishes and is left out"
+              : fmt::format("{} nodes never finish and are left out", log.unfinished.size()),
+          log.unfinished[0].id, log.unfinished[0].name, log.unfinished[0].rank);
   }
 
   void rewrite_workload(const Session& session) const {
@@ -166,11 +177,13 @@ class TranslateCommand final : public Command {
     std::vector<std::string> warnings;
     const MappedFile file(input_);
     const TextWorkload workload = read_astra_text(file.bytes(), input_, &warnings);
-    write_file(output_, format.write(workload));
+    write_output(session, format.write(workload));
     if (quiet_) return;
-    session.out << fmt::format("wrote {}: {} layers, policy {}\n", output_, workload.layers.size(),
+    session.out << fmt::format("wrote {}: {}, policy {}\n", output_, counted(workload.layers.size(), "layer"),
                                name_of(workload.policy));
     for (const std::string& warning : warnings) session.out << fmt::format("note: {}\n", warning);
+    tell_idle_of_models(session);
+    tell_idle_of_traces(session);
   }
 
   void translate_model(const Session& session) {
@@ -179,7 +192,8 @@ class TranslateCommand final : public Command {
     options_.policy = text_policy(policy_, "--policy");
     options_.packages = parse_flag(packages_, "--packages", 1, INT32_MAX);
     options_.update_cycles = parse_flag(update_cycles_, "--update-cycles", 0, INT64_MAX);
-    options_.all_parameters = gradients_ == "all";
+    constexpr std::string_view kGradients[] = {"weights", "all"};
+    options_.all_parameters = parse_choice(gradients_, kGradients, "--gradients") == 1;
     if (!dtype_.empty()) {
       const auto dtype = dtype_from_name(dtype_);
       if (!dtype)
@@ -201,7 +215,7 @@ class TranslateCommand final : public Command {
       traces_.change(input, convert);
       write_traces(session, input);
     } else {
-      write_file(output_, format->write(workload));
+      write_output(session, format->write(workload));
     }
     if (quiet_) return;
     if (!to_traces)
@@ -216,6 +230,7 @@ class TranslateCommand final : public Command {
           model.batch, data_parts());
     }
     report_left_out(session, model);
+    if (!to_traces) tell_idle_of_traces(session);
   }
 
   // By how many the batch is divided. The first word of a hybrid policy is for the packages, the second for
@@ -246,11 +261,33 @@ class TranslateCommand final : public Command {
     const std::int64_t left_out = totals(model).parameters - weights;
     if (left_out > 0) {
       session.out << fmt::format(
-          "note: gradients of {} bias and norm parameters are left out; --gradients all includes them\n",
-          left_out);
+          "note: gradients of {} are left out; --gradients all includes them\n",
+          left_out == 1 ? "1 bias or norm parameter" : fmt::format("{} bias and norm parameters", left_out));
     }
   }
 
+  // Which flags say nothing: those of models where none is read, those of traces where none are written.
+  void tell_idle(const Session& session, std::span<const char* const> flags, std::string_view reason) const {
+    for (const char* const flag : flags) {
+      if (app_->get_option(flag)->count() > 0)
+        session.out << fmt::format("note: {} has no effect: {}\n", flag, reason);
+    }
+  }
+  void tell_idle_of_models(const Session& session) const {
+    constexpr std::array kFlags = {"--batch", "--seq",       "--dim",           "--policy",  "--packages",
+                                   "--dtype", "--gradients", "--update-cycles", "--compute", "--device"};
+    tell_idle(session, kFlags, "no model is translated");
+  }
+  void tell_idle_of_traces(const Session& session) const {
+    constexpr std::array kFlags = {
+        "--dimensions",    "--passes",         "--frequency",       "--bytes",
+        "--communicators", "--process-groups", "--keep-iterations", "--iteration-marker",
+        "--merge",         "--scale-ranks",    "--replica-size",    "--rank",
+        "--gzip",          "--as-chakra"};
+    tell_idle(session, kFlags, "no traces are written");
+  }
+
+  const CLI::App* app_ = nullptr;
   ModelFlags model_;
   TranslateFlags traces_;
   TextWorkloadOptions options_;

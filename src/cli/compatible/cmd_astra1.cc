@@ -50,6 +50,7 @@ std::optional<std::string> read_if_there(const std::string& path) {
 class Astra1Command final : public Command {
  public:
   void declare(CLI::App& app) override {
+    app_ = &app;
     const auto text = [&](const char* flag, std::string& value, const char* type, const char* help) {
       return app.add_option(flag, value, help)->type_name(type)->group("ASTRA-sim");
     };
@@ -110,7 +111,12 @@ class Astra1Command final : public Command {
     done.report.run_name = report_name_;
     done.report.total_stat_rows = rows;
     done.report.stat_row = row;
-    write(done);
+    for (const char* const flag : {"--run-name", "--total-stat-rows", "--stat-row"}) {
+      if (path_.empty() && app_->get_option(flag)->count() > 0)
+        done.run.warnings.push_back(
+            fmt::format("{} has no effect: no reports are written without --path", flag));
+    }
+    write(session, done);
     const Session people = for_people(session, {output_.json, output_.trace});
     people.out << done.lines;
     if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.style());
@@ -140,18 +146,19 @@ class Astra1Command final : public Command {
     return request;
   }
 
-  void write(const Astra1Run& done) const {
+  void write(const Session& session, const Astra1Run& done) const {
     if (path_.empty()) {
-      output_.write(done.run);
+      output_.write(session, done.run);
       return;
     }
     std::string folder = path_;
     while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
     // Only a folder that exists can have been begun by another run.
     const FolderLock lock(folder);
-    output_.write(done.run, write_astra1_report(done.report, folder, read_if_there), {folder});
+    output_.write(session, done.run, write_astra1_report(done.report, folder, read_if_there), {folder});
   }
 
+  const CLI::App* app_ = nullptr;
   Astra1Request request_;
   std::string path_, report_name_ = "unnamed run", profile_ = "astra", network_, release_,
                      rendezvous_ = "false";

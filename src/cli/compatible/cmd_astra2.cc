@@ -103,7 +103,7 @@ class Astra2Command final : public Command {
       folders.push_back(logging_folder_);
       done.files.push_back({logging_folder_ + "/log.log", done.log});
     }
-    output_.write(done.run, std::move(done.files), folders);
+    output_.write(session, done.run, std::move(done.files), folders);
     const Session people = for_people(session, {output_.json, output_.trace});
     people.out << done.lines;
     if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.style());

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "cli/command.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
@@ -33,14 +34,14 @@ class ScaleSimCommand final : public Command {
 
   void execute(const Session& session) override {
     request_.products = parse_choice(input_, kInputs, "-i") == 1;
-    if (path_ == "-") throw Error("-p -", "is standard output, no folder", "a folder of that name is ./-");
-    if (!path_.empty()) check_target_folder(path_);
     const bool traces = parse_choice(save_, kSaveTraces, "-s") == 1;
+    if (!layout_.empty()) MappedFile{layout_};  // refuses what is not there
     ScaleSimAnswer answer = run_scalesim(request_, *session.meter);
+    if (!layout_.empty()) answer.notes.push_back(fmt::format("-l {}: layouts are not modelled", layout_));
     if (traces) answer.notes.push_back("-s Y: traces of every access are not written");
     if (!path_.empty()) {
       const std::string folder = (std::filesystem::path(path_) / answer.run.config.run_name).string();
-      write_with_folders(folder, write_scalesim_reports(answer.run, folder));
+      write_into_folders(session, write_scalesim_reports(answer.run, folder), {folder});
     }
     if (quiet_) return;
     session.out << write_scalesim_text(answer.run);
@@ -48,13 +49,6 @@ class ScaleSimCommand final : public Command {
   }
 
  private:
-  static void write_with_folders(const std::string& folder, const std::vector<NamedContents>& files) {
-    std::error_code failure;
-    std::filesystem::create_directories(folder, failure);
-    if (failure) throw Error(folder, fmt::format("cannot be made: {}", failure.message()));
-    write_files(files);
-  }
-
   ScaleSimRequest request_;
   std::string path_, layout_, input_ = "conv", save_ = "N";
   bool quiet_ = false;

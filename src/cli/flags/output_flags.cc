@@ -127,7 +127,22 @@ std::vector<std::int32_t> OutputFlags::recorded_ranks(std::int64_t ranks) const 
   return chosen;
 }
 
-void OutputFlags::write(const Run& run, std::vector<NamedContents> more,
+void write_into_folders(const Session& session, const std::vector<NamedContents>& files,
+                        const std::vector<std::string>& folders) {
+  std::vector<std::string> paths;
+  for (const NamedContents& file : files) paths.push_back(file.path);
+  refuse_inputs(paths, session.inputs);
+  FreshFolders fresh;
+  try {
+    for (const std::string& folder : folders) fresh.make(folder);
+    write_files(files);
+  } catch (...) {
+    fresh.remove();
+    throw;
+  }
+}
+
+void OutputFlags::write(const Session& session, const Run& run, std::vector<NamedContents> more,
                         std::vector<std::string> folders) const {
   // The end is known only after the run.
   const TimelineSelection selected = selection();
@@ -145,14 +160,7 @@ void OutputFlags::write(const Run& run, std::vector<NamedContents> more,
   }
   if (!trace.empty()) add(trace_format(trace), trace);
   if (!csv.empty()) folders.push_back(csv);
-  FreshFolders fresh;
-  try {
-    for (const std::string& folder : folders) fresh.make(folder);
-    write_files(more);
-  } catch (...) {
-    fresh.remove();
-    throw;
-  }
+  write_into_folders(session, more, folders);
 }
 
 std::size_t parse_choice(const std::string& text, std::span<const std::string_view> known,

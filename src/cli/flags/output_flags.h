@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/output_file.h"
+#include "cli/command.h"
 #include "ir/study.h"
 #include "sim/simulate.h"
 #include "write/timeline.h"
@@ -27,11 +28,15 @@ struct OutputFlags {
   TimelineSelection selection() const;
   // The chosen ranks of the timeline. Throws Error where one is beyond `ranks`.
   std::vector<std::int32_t> recorded_ranks(std::int64_t ranks) const;
-  // Writes the run's files and `more`, all of them or none. Folders that are missing are made: the one of
-  // --csv and `folders`.
-  void write(const Run& run, std::vector<NamedContents> more = {},
+  // Writes the run's files and `more`, all of them or none, and none over what the session reads. Folders that
+  // are missing are made: the one of --csv and `folders`.
+  void write(const Session& session, const Run& run, std::vector<NamedContents> more = {},
              std::vector<std::string> folders = {}) const;
 };
+
+// Of any command: as OutputFlags::write.
+void write_into_folders(const Session& session, const std::vector<NamedContents>& files,
+                        const std::vector<std::string>& folders);
 
 // Which of `known` was given to `flag`.
 std::size_t parse_choice(const std::string& text, std::span<const std::string_view> known,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/flags/fast_forward.h"
@@ -30,6 +32,29 @@ std::string yaml_list(const std::vector<std::string>& items) {
   std::string list;
   for (const std::string& item : items) list += (list.empty() ? "" : ", ") + yaml_scalar(item);
   return "[" + list + "]";
+}
+
+void refuse_two_values(const std::vector<Override>& settings) {
+  const auto parts = [](const Override& one) {
+    const std::size_t equals = one.setting.find('=');
+    std::string value = one.setting.substr(equals + 1);
+    if (value.size() > 1 && value.starts_with('"') && value.ends_with('"'))
+      value = value.substr(1, value.size() - 2);
+    return std::pair(one.setting.substr(0, equals), value);
+  };
+  const auto typed = [](const Override& one) {
+    return one.where.empty() ? fmt::format("--set {:.100}", one.setting) : one.where;
+  };
+  std::map<std::string, const Override*> known;
+  for (const Override& setting : settings) {
+    if (setting.setting.find('=') == std::string::npos) continue;  // the reader says it
+    const auto [key, value] = parts(setting);
+    const auto [before, is_new] = known.emplace(key, &setting);
+    if (is_new || parts(*before->second).second == value) continue;
+    throw Error(typed(setting),
+                fmt::format("is given beside {}, and both set {}", typed(*before->second), key),
+                "give one of them");
+  }
 }
 
 namespace {
@@ -218,7 +243,7 @@ void StudyFlags::declare(CLI::App& app, StudyDefaults defaults) {
       ->type_name("NAME=SIZE")
       ->allow_extra_args(false)
       ->group("Study");
-  app.add_option("--set", settings, "any key of the study file, over file and flags")
+  app.add_option("--set", settings, "any key of the study, over the file")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false)
       ->group("Study");
@@ -263,8 +288,18 @@ Config StudyFlags::configuration(std::string_view command, const std::vector<Ove
       throw Error(flag, "the name contains a dot", "put it under model.dimensions in a study file");
     set("model.dimensions." + name, fmt::format("{}", size), flag);
   }
-  // In this order, as the last one counts: --set is over file and flags, and what a search sets over all.
+  // In this order, as the last one counts: keys that --set gives stand below those of flags, and what a search
+  // sets is over all.
   overrides.insert(overrides.end(), settings.begin(), settings.end());
+  if (!study) {
+    for (const std::string& setting : settings) {
+      const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
+      if (key == "model" || key == "model.name")
+        throw Error(fmt::format("--set {:.100}", setting), fmt::format("is given beside the model {}", input),
+                    "give one of them");
+    }
+  }
+  refuse_two_values(overrides);
   overrides.insert(overrides.end(), more.begin(), more.end());
   const auto read = [&] {
     return study ? Config::read(input, overrides, expand_machine)

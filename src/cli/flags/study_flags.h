@@ -17,6 +17,9 @@ namespace armilla {
 std::string yaml_scalar(std::string_view text);
 std::string yaml_list(const std::vector<std::string>& items);
 
+// Throws Error where one key is set to two values, by flags or --set: which of them was meant, nobody knows.
+void refuse_two_values(const std::vector<Override>& settings);
+
 // What of a plan nobody names: one value, or the best of several.
 enum class StudyDefaults { fixed, tried };
 

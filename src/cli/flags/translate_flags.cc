@@ -108,6 +108,10 @@ ConvertOptions TranslateFlags::options(std::int64_t npus) const {
       if (ranks > 1 << 24) throw Error("--dimensions " + dimensions, "more than 16777216 ranks");
       begin = end + 1;
     }
+    // 1 is the flag's default and says nothing.
+    if (npus > 1 && npus != ranks)
+      throw Error("--dimensions " + dimensions, fmt::format("makes {} ranks, and --npus is {}", ranks, npus),
+                  "leave out --npus");
   }
   options.passes = parse_flag(passes, "--passes", 1, INT32_MAX);
   options.frequency = parse_frequency(frequency, "--frequency").value;
@@ -121,6 +125,11 @@ ConvertOptions TranslateFlags::options(std::int64_t npus) const {
 // In the order of the work, whatever that of the flags: iterations are found by names, which merged traces
 // have several times; and a rank is picked from the job that is written.
 void TranslateFlags::change(ConvertInput& input, const ConvertOptions& options) const {
+  if (!marker.empty() && keep.empty())
+    throw Error("--iteration-marker " + marker, "marks iterations, and all are kept",
+                "--keep-iterations A:B");
+  if (!replica_size.empty() && scale.empty())
+    throw Error("--replica-size " + replica_size, "is for jobs that are copied", "--scale-ranks OLD:NEW");
   if (!keep.empty()) {
     const auto [first, last] = two_counts(keep, "--keep-iterations", "A:B, the first and the last to keep");
     input.job.ranks = keep_iterations(input.job.ranks, first, last, marker);

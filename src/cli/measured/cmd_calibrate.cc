@@ -30,9 +30,12 @@ class CalibrateCommand final : public Command {
 
   void execute(const Session& session) override {
     if (measured_.size() != studies_.size())
-      throw Error("--measured", fmt::format("{} times for {} studies", measured_.size(), studies_.size()),
+      throw Error("--measured",
+                  fmt::format("{} for {}", counted(measured_.size(), "time"),
+                              studies_.size() == 1 ? "1 study" : fmt::format("{} studies", studies_.size())),
                   "give one for each study, in the same order");
     check_targets({output_});
+    refuse_inputs({output_}, session.inputs);
     std::vector<MeasuredStudy> steps;
     for (std::size_t i = 0; i < studies_.size(); ++i) {
       const std::string where = "--measured " + measured_[i];

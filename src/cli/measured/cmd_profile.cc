@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/output_file.h"
+#include "base/suggest.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "ir/collective.h"
 #include "read/profile.h"
 #include "study/profile.h"
 #include "write/report.h"
@@ -58,10 +60,20 @@ class ProfileCommand final : public Command {
   }
 
   void import_files(const Session& session) const {
+    refuse_inputs({database_}, files_);
+    if (!collective_.empty() && collective_ != "send" && !collective_from_name(collective_)) {
+      std::vector<std::string_view> names = {"send"};
+      for (const CollectiveKind kind : kCollectiveKinds) names.push_back(name_of(kind));
+      throw Error(fmt::format("--collective {:.60}", collective_), "unknown collective",
+                  suggest(collective_, std::span<const std::string_view>(names)));
+    }
     // All are read before anything is written.
     std::vector<Profile> profiles;
     for (const std::string& file : files_) {
       Profile& profile = profiles.emplace_back(import_profile(file, collective_));
+      if (profile.computations.empty() && profile.communications.empty())
+        throw Error(file, "has no measured time",
+                    "events that were measured have a time, and 'measured' as their source");
       if (device_.empty()) continue;
       for (MeasuredComputation& event : profile.computations) event.measured.device = device_;
       for (MeasuredCommunication& event : profile.communications) event.measured.device = device_;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
+#include "read/file_format.h"
 #include "read/study.h"
 
 namespace armilla {
@@ -92,7 +93,9 @@ SweepFile::SweepFile(const std::string& path, std::vector<Override> settings)
   }
   // A study that is not there is no matter of the single run.
   const bool varied = std::find(keys_.begin(), keys_.end(), kStudy) != keys_.end();
-  if (!inline_ && !varied) Config::read(study_name_);
+  if (inline_ || varied) return;
+  const Config named = Config::read(study_name_);
+  if (named.is_map() && named.has(kStudy)) throw wrong_kind(study_name_, FileKind::sweep, "a study");
 }
 
 void SweepFile::add_key(const std::string& key) {
