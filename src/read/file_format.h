@@ -28,6 +28,7 @@ enum class FileKind : std::uint8_t {
   profile,
   sweep,
   measurements,
+  nccl_tests,
   // Traces, workloads and schedules.
   chakra,
   chakra_json,

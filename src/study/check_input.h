@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/progress.h"
 #include "read/read.h"
 
 namespace armilla {
@@ -12,6 +13,7 @@ struct CheckOptions {
   ModelOptions model;
   std::string groups;      // a file of communicator groups, for traces
   std::int64_t ranks = 0;  // of a job of traces; 0: as many as there are files
+  Progress* progress = &no_progress();
 };
 
 // `input` is a name, a file, a folder with a model or the prefix of traces. Returns what it is, in lines.

@@ -24,13 +24,14 @@ class CheckCommand final : public Command {
         ->allow_extra_args(false);
     app.add_option("--comm-group", options_.groups, "communicator groups of traces, as in ASTRA-sim 2")
         ->type_name("FILE");
-    app.add_option("--npus", options_.ranks, "ranks of a job of traces; default: as many as there are files")
-        ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{INT32_MAX}));
+    app.add_option("--npus", ranks_, "ranks of a job of traces; default: as many as there are files")
+        ->type_name("N");
   }
 
   void execute(const Session& session) override {
+    if (!ranks_.empty()) options_.ranks = parse_flag(ranks_, "--npus", 1, INT32_MAX);
     options_.model.dimensions = parse_dimensions(dimensions_);
+    options_.progress = session.meter;
     std::size_t refused = 0;
     for (const std::string& input : inputs_) {
       try {
@@ -43,11 +44,13 @@ class CheckCommand final : public Command {
       }
     }
     if (refused > 0)
-      throw Error("armilla check", fmt::format("{} of {} inputs are not valid", refused, inputs_.size()));
+      throw Error("armilla check", fmt::format("{} of {} inputs {} not valid", refused, inputs_.size(),
+                                               refused == 1 ? "is" : "are"));
   }
 
  private:
   std::vector<std::string> inputs_, dimensions_;
+  std::string ranks_;
   CheckOptions options_;
 };
 

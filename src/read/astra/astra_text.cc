@@ -109,8 +109,11 @@ class Reader {
 
   void append_warnings(std::vector<std::string>& warnings) const {
     for (const auto& [text, tally] : tallies_) {
-      warnings.push_back(
-          fmt::format("{}: {}", tally.where, fmt::format(fmt::runtime(text), fmt::arg("n", tally.count))));
+      const bool one = tally.count == 1;
+      const std::string said =
+          fmt::format(fmt::runtime(text), fmt::arg("n", tally.count), fmt::arg("s", one ? "" : "s"),
+                      fmt::arg("es", one ? "" : "es"), fmt::arg("are", one ? "is" : "are"));
+      warnings.push_back(fmt::format("{}: {}", tally.where, said));
     }
   }
 
@@ -129,7 +132,7 @@ class Reader {
   }
 
   // The same mistake in many layers is one warning with a count.
-  // `text` says {n} for how often.
+  // `text` says {n} for how often, and {s}, {es} and {are} as English has it for so many.
   void warn(const std::string& text, const TextWord& word) {
     const auto found = std::find_if(tallies_.begin(), tallies_.end(),
                                     [&](const auto& entry) { return entry.first == text; });
@@ -305,7 +308,10 @@ void Reader::read_layers() {
   for (std::vector<TextWord> line = next_line(); !line.empty(); line = next_line()) read_layer(line);
   const auto rows = static_cast<std::int64_t>(workload_.layers.size());
   if (rows != wanted) {
-    throw Error(at(count[0]), fmt::format("{} layers are declared, but {} follow", wanted, rows),
+    throw Error(at(count[0]),
+                fmt::format("{} declared, but {} follow{}",
+                            wanted == 1 ? "1 layer is" : fmt::format("{} layers are", wanted), rows,
+                            rows == 1 ? "s" : ""),
                 rows < wanted ? fmt::format("the file is cut off, or this number should be {}", rows)
                               : fmt::format("ASTRA-sim would read the first {} alone", wanted));
   }
@@ -348,7 +354,7 @@ void Reader::read_layer_policy(TextLayer& layer, const std::vector<TextWord>& wo
   const TextWord& word = words[kColumns];
   const TextPolicy policy = text_policy(word.text, at(word));
   if (!customized) {
-    warn(fmt::format("the policy column of {{n}} layers is ignored; under {} ASTRA-sim 1.0 misreads it",
+    warn(fmt::format("the policy column of {{n}} layer{{s}} is ignored; under {} ASTRA-sim 1.0 misreads it",
                      name_of(workload_.policy)),
          word);
     return;
@@ -383,7 +389,7 @@ TextPass Reader::read_pass(const std::vector<TextWord>& words, std::size_t first
   pass.collective = found->kind;
   pass.group = found->group;
   if (!pass.collective && pass.bytes.value > 0) {
-    warn("the bytes of {n} passes are ignored: their collective is NONE", size);
+    warn("the bytes of {n} pass{es} are ignored: their collective is NONE", size);
     pass.bytes = Bytes(0);
   }
   if (pass.collective && pass.bytes.value == 0) {
@@ -392,7 +398,7 @@ TextPass Reader::read_pass(const std::vector<TextWord>& words, std::size_t first
       throw Error(at(size), fmt::format("{} of 0 bytes, which never ends in ASTRA-sim 1.0", word.text),
                   "write NONE for no collective");
     }
-    warn("{n} collectives of 0 bytes are left out", size);
+    warn("{n} collective{s} of 0 bytes {are} left out", size);
     pass.collective.reset();
     pass.group = TextGroup::by_policy;
   }
@@ -435,14 +441,14 @@ void Reader::note_unused() {
   for (std::size_t i = 0; i < workload_.layers.size(); ++i) {
     const TextLayer& layer = workload_.layers[i];
     if (micro && i > 0) {
-      warn("MICRO runs the first layer alone: {n} more are ignored", collective_words_[i][2]);
+      warn("MICRO runs the first layer alone: {n} more {are} ignored", collective_words_[i][2]);
       continue;
     }
     const TextPass* const passes[] = {&layer.forward, &layer.input_gradient, &layer.weight_gradient};
     for (const TextPart part : {TextPart::forward, TextPart::input_gradient, TextPart::weight_gradient}) {
       const auto p = static_cast<std::size_t>(part);
       if (!passes[p]->collective || uses(workload_, i, part)) continue;
-      warn(fmt::format("the {} collectives of {{n}} layers are never issued under {}", kPartNames[p],
+      warn(fmt::format("the {} collectives of {{n}} layer{{s}} are never issued under {}", kPartNames[p],
                        layer.policy ? "their policies" : name_of(workload_.policy)),
            collective_words_[i][p]);
     }

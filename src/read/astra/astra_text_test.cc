@@ -130,7 +130,7 @@ TEST(AstraText, RefusesWhatAstraSimWouldMisread) {
             "w.txt:2:1: 3 layers are declared, but 2 follow\n"
             "  hint: the file is cut off, or this number should be 2");
   EXPECT_EQ(refused("DATA\n1\n" + rows(2)),
-            "w.txt:2:1: 1 layers are declared, but 2 follow\n"
+            "w.txt:2:1: 1 layer is declared, but 2 follow\n"
             "  hint: ASTRA-sim would read the first 1 alone");
   EXPECT_EQ(refused("DATA\n0\n"),
             "w.txt:2:1: number of layers: 0 is out of range\n"
@@ -190,11 +190,11 @@ TEST(AstraText, WarnsOfWhatIsNeverUsed) {
   EXPECT_THAT(warned("DATA\n2\na -1 1 ALLREDUCE 8 2 NONE 7 3 ALLREDUCE 8 4\na -1 1 ALLREDUCE 8 2 NONE 0 3 "
                      "NONE 9 4 MODEL\n"),
               ElementsAre("w.txt:3:27: the bytes of 2 passes are ignored: their collective is NONE",
-                          "w.txt:4:40: the policy column of 1 layers is ignored; under DATA ASTRA-sim 1.0 "
+                          "w.txt:4:40: the policy column of 1 layer is ignored; under DATA ASTRA-sim 1.0 "
                           "misreads it",
                           "w.txt:3:8: the forward collectives of 2 layers are never issued under DATA"));
   EXPECT_THAT(warned("MODEL\n1\n" + rows(1)),
-              ElementsAre("w.txt:3:26: the weight-gradient collectives of 1 layers are never issued under "
+              ElementsAre("w.txt:3:26: the weight-gradient collectives of 1 layer are never issued under "
                           "MODEL"));
   EXPECT_THAT(warned("MICRO\n3\n" + rows(3)),
               ElementsAre("w.txt:4:26: MICRO runs the first layer alone: 2 more are ignored"));
@@ -205,15 +205,15 @@ TEST(AstraText, WarnsOfWhatIsNeverUsed) {
                           "w.txt:1:6: 'ep' means nothing under DATA"));
   EXPECT_THAT(warned("HYBRID_TRANSFORMER model_parallel_NPU_group: 2\n1\na -1 1 NONE 0 2 NONE 0 3 "
                      "ALLGATHER_DP_EP 0 4\n"),
-              ElementsAre("w.txt:3:42: 1 collectives of 0 bytes are left out"));
+              ElementsAre("w.txt:3:42: 1 collective of 0 bytes is left out"));
   EXPECT_THAT(warned("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 1\n1\na -1 1 NONE 0 2 NONE 0 3 "
                      "ALLGATHER 0 4\n"),
-              ElementsAre("w.txt:3:36: 1 collectives of 0 bytes are left out"));
+              ElementsAre("w.txt:3:36: 1 collective of 0 bytes is left out"));
   EXPECT_THAT(
       warned("HYBRID_CUSTOMIZED\n2\na -1 1 ALLGATHER 8 2 NONE 0 3 ALLREDUCE 8 4 DATA\nb -1 1 ALLGATHER 8 2 "
              "NONE 0 3 ALLREDUCE 8 4 MODEL\n"),
-      ElementsAre("w.txt:3:8: the forward collectives of 1 layers are never issued under their policies",
-                  "w.txt:4:31: the weight-gradient collectives of 1 layers are never issued under their "
+      ElementsAre("w.txt:3:8: the forward collectives of 1 layer are never issued under their policies",
+                  "w.txt:4:31: the weight-gradient collectives of 1 layer are never issued under their "
                   "policies"));
 }
 
@@ -223,11 +223,11 @@ TEST(AstraText, WarnsOfDlrmCollectivesOutsideTheEmbedding) {
       "\n2\na -1 1 ALLTOALL 8 2 ALLTOALL 8 3 NONE 0 4\nb -1 1 ALLTOALL 8 2 NONE 0 3 ALLREDUCE 8 4\n";
   EXPECT_THAT(
       warned("HYBRID_DLRM 0" + layers),
-      ElementsAre("w.txt:4:8: the forward collectives of 1 layers are never issued under HYBRID_DLRM"));
+      ElementsAre("w.txt:4:8: the forward collectives of 1 layer are never issued under HYBRID_DLRM"));
   EXPECT_THAT(
       warned("HYBRID_DLRM 1" + layers),
-      ElementsAre("w.txt:3:21: the input-gradient collectives of 1 layers are never issued under HYBRID_DLRM",
-                  "w.txt:4:8: the forward collectives of 1 layers are never issued under HYBRID_DLRM"));
+      ElementsAre("w.txt:3:21: the input-gradient collectives of 1 layer are never issued under HYBRID_DLRM",
+                  "w.txt:4:8: the forward collectives of 1 layer are never issued under HYBRID_DLRM"));
 }
 
 TEST(AstraText, Sniffs) {

@@ -28,6 +28,8 @@ constexpr std::array kFormats = {
     FileFormat{Kind::sweep, "sweep", "a sweep", "armilla sweep takes it", true},
     FileFormat{Kind::measurements, "measurements", "a table of measurements", "armilla validate takes it",
                true},
+    FileFormat{Kind::nccl_tests, "nccl-tests", "an output of nccl-tests", "armilla profile import takes it",
+               true},
     FileFormat{Kind::chakra, "chakra", "a Chakra execution trace",
                "armilla astra2 --workload-configuration takes the prefix of PREFIX.0.et, PREFIX.1.et ...; "
                "armilla translate takes one of them, too",

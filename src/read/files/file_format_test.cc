@@ -57,6 +57,27 @@ TEST(FileFormat, TellsModelsApart) {
   });
 }
 
+TEST(FileFormat, TellsWhatWasMeasuredElsewhereApart) {
+  const std::string columns =
+      "#                                                              out-of-place                       "
+      "in-place\n#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
+  expect_all({
+      {"nccl-tests",
+       "# nThread 1 nGpus 8 minBytes 8\n" + columns + "  8  2  float  sum  -1  9.8  0.0  0.0  0\n"},
+      {"nccl-tests", "host:1:1 NCCL INFO Bootstrap : Using eth0\n# nThread 1 nGpus 8\n" + columns},
+      {"text", "Compare out-of-place busbw with in-place busbw.\n"},
+  });
+}
+
+TEST(FileFormat, TellsScaleSimsConfigurationsApart) {
+  expect_all({
+      {"scalesim-config", "[general]\nrun_name = a\n"},
+      {"scalesim-config", "# by hand\n; of v2\n\n[architecture_presets]\nArrayHeight: 8\n"},
+      {"scalesim-config", "[run_presets]\nInterfaceBandwidth: CALC\n"},
+      {"ini", "[core]\nbare = false\n"},
+  });
+}
+
 TEST(FileFormat, TellsArmillasOwnFilesApart) {
   expect_all({
       {"study", "model: resnet50\nmachine: dgx-a100\n"},

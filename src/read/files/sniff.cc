@@ -282,6 +282,31 @@ bool is_booksim(std::string_view text) {
   }
 }
 
+// After whatever a launcher or NCCL_DEBUG printed before: "# out-of-place in-place", "# size count ... busbw".
+bool is_nccl_tests(std::string_view text) {
+  bool has_places = false;
+  for (; !text.empty(); text.remove_prefix(std::min(text.find('\n') + 1, text.size()))) {
+    const std::string_view line = first_line(text);
+    const auto names = [&](std::string_view word) { return line.find(word) != line.npos; };
+    if (line.starts_with('#')) {
+      if (has_places && names("size") && names("time") && names("busbw")) return true;
+      has_places = has_places || (names("out-of-place") && names("in-place"));
+    }
+    if (text.find('\n') == text.npos) break;
+  }
+  return false;
+}
+
+// Python's configparser takes comments and any order of sections.
+bool is_scalesim_config(std::string_view text) {
+  for (; !text.empty(); text = without_blank(text.substr(std::min(text.find('\n'), text.size())))) {
+    const std::string_view line = first_line(text);
+    if (line.starts_with('#') || line.starts_with(';')) continue;
+    return line == "[general]" || line == "[architecture_presets]" || line == "[run_presets]";
+  }
+  return false;
+}
+
 Kind sniff_digraph(std::string_view text) {
   const bool tasks = text.find("device_id=") != text.npos || text.find("COMP_NODE") != text.npos ||
                      text.find("COMM_SEND_RECV_NODE") != text.npos;
@@ -393,9 +418,10 @@ Kind sniff_text(std::string_view text) {
   if (looks_like_astra_text({text.data(), text.size()})) return Kind::astra_text;
   if (is_issue_log(text)) return Kind::issue_log;
   const std::string_view line = first_line(text);
-  if (line == "[general]") return Kind::scalesim_config;
+  if (is_scalesim_config(text)) return Kind::scalesim_config;
   if (is_booksim(text)) return Kind::booksim_config;
   if (is_source_code(text)) return Kind::text;
+  if (is_nccl_tests(text)) return Kind::nccl_tests;
   if (is_astra_log(text)) return Kind::astra_log;
   const bool section = line.size() > 2 && line.starts_with('[') && line.ends_with(']') && is_letter(line[1]);
   if (section && line.find_first_of(",:{") == line.npos && text.find('=') != text.npos) return Kind::ini;

@@ -26,7 +26,9 @@ Profile import_profile(const std::string& path, const std::string& collective) {
   const FileKind kind = sniff(file.bytes());
   if (kind == FileKind::profile) return parse_own(text, path);
   if (kind == FileKind::kineto || kind == FileKind::chrome_trace) return parse_torch_profile(text, path);
-  if (text.find("out-of-place") != text.npos && text.find("busbw") != text.npos)
+  // Or behind more of a log than is looked at.
+  if (kind == FileKind::nccl_tests ||
+      (text.find("out-of-place") != text.npos && text.find("busbw") != text.npos))
     return parse_nccl_tests(text, path, collective);
   throw wrong_kind(path, kind,
                    "a table of events, the output of nccl-tests or a trace of PyTorch's profiler");

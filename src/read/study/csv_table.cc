@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -115,7 +116,8 @@ CsvTable parse_csv(std::string_view text, const std::string& name) {
   while (std::optional<CsvRecord> record = parser.next()) {
     if (record->fields.size() != table.columns.size()) {
       throw Error(table.where(*record),
-                  fmt::format("{} fields, the header has {}", record->fields.size(), table.columns.size()));
+                  fmt::format("{}, the header has {}", counted(record->fields.size(), "field"),
+                              table.columns.size()));
     }
     table.records.push_back(std::move(*record));
   }

@@ -32,6 +32,10 @@
 namespace armilla {
 namespace {
 
+std::string in_number(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string text_of(const std::string& path) {
   const MappedFile file(path);
   return {file.bytes().begin(), file.bytes().end()};
@@ -41,7 +45,8 @@ std::string describe(const Machine& machine, const std::vector<std::string>& not
   validate_machine(machine);
   const CollectiveOptions usual;
   CollectivePlanner(machine, usual);  // its constructor holds the checks of switches
-  std::string text = fmt::format("machine '{}' of {} devices", machine.name, rank_count(machine));
+  std::string text =
+      fmt::format("machine '{}' of {}", machine.name, in_number(rank_count(machine), "device"));
   for (const std::string& note : notes) text += "\n  note: " + note;
   return text;
 }
@@ -55,10 +60,11 @@ std::string describe_machine(const std::string& path) {
 // Reading is the check: everything that a run would refuse is refused here.
 std::string check_model(const std::string& name, const ModelOptions& options) {
   const Model model = read_model(name, options);
-  std::string text = fmt::format("model of {} operators, {} parameters", model.operators.size(),
-                                 with_separators(totals(model).parameters));
+  std::string text = fmt::format("model of {}, {}", in_number(std::ssize(model.operators), "operator"),
+                                 counted(totals(model).parameters, "parameter"));
   for (const UnknownOperator& unknown : model.unknown)
-    text += fmt::format("\n  note: operator '{}' is unknown ({} nodes)", unknown.type, unknown.nodes);
+    text +=
+        fmt::format("\n  note: operator '{}' is unknown ({})", unknown.type, counted(unknown.nodes, "node"));
   for (const std::string& note : model.notes) text += fmt::format("\n  note: {}", note);
   return text;
 }
@@ -71,7 +77,7 @@ std::string check_traces_of(const std::string& prefix, const CheckOptions& given
   if (!given.groups.empty()) options.communicators = read_communicators(given.groups, ranks);
   const std::vector<TraceProblem> problems = check_trace_files(prefix, options);
   refuse_problems(problems, problems.size());
-  std::string text = fmt::format("traces of {} ranks", ranks);
+  std::string text = fmt::format("traces of {}", in_number(ranks, "rank"));
   for (const TraceProblem& problem : problems)
     text +=
         fmt::format("\n  warning: {}{}{}", problem.where, problem.where.empty() ? "" : ": ", problem.message);
@@ -131,6 +137,17 @@ std::string check_profile(const std::string& path, FileKind kind) {
                                  counted(profile.computations.size(), "computation"));
   if (communications > 0) text += " and " + counted(communications, "communication");
   return text + " with a measured time";
+}
+
+std::string check_nccl_tests(const std::string& path) {
+  const std::string output = text_of(path);
+  // Any stands for the collective where the file does not say it.
+  const Profile profile = parse_nccl_tests(output, path, std::string(name_of(CollectiveKind::all_reduce)));
+  std::string text =
+      fmt::format("output of nccl-tests with {}", counted(profile.communications.size(), "time"));
+  if (output.find("Collective test starting:") == std::string::npos)
+    text += "\n  note: which collective they are of is not said: import it with --collective";
+  return text;
 }
 
 std::string check_measurements(const std::string& path) {
@@ -219,10 +236,12 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
       return check_flows(path, kind);
     case FileKind::measurements:
       return check_measurements(path);
+    case FileKind::nccl_tests:
+      return check_nccl_tests(path);
     case FileKind::ns3_topology:
       return check_logical_topology(path);
     case FileKind::sweep:
-      return check_sweep_file(path);
+      return check_sweep_file(path, *options.progress);
     case FileKind::astra1_system:
     case FileKind::astra1_network:
     case FileKind::astra2_system:

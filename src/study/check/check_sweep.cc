@@ -14,7 +14,7 @@
 
 namespace armilla {
 
-std::string check_sweep_file(const std::string& path) {
+std::string check_sweep_file(const std::string& path, Progress& progress) {
   constexpr std::size_t kMostRuns = 1000, kMostReasons = 5;
   const SweepFile sweep(path, {});
   struct Refusals {
@@ -24,6 +24,7 @@ std::string check_sweep_file(const std::string& path) {
   std::string hint;
   const std::size_t looked_at = std::min(sweep.size(), kMostRuns);
   std::size_t legal = 0;
+  progress.begin("looking at the runs of " + path);
   for (std::size_t i = 0; i < looked_at; ++i) {
     const std::size_t run = i * sweep.size() / looked_at;
     try {
@@ -35,6 +36,7 @@ std::string check_sweep_file(const std::string& path) {
           refused[error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message)];
       if (alike.count++ == 0) alike.first = run + 1;
     }
+    progress.update(static_cast<double>(i + 1) / static_cast<double>(looked_at));
   }
   std::vector<std::pair<std::string, Refusals>> reasons(refused.begin(), refused.end());
   std::ranges::sort(reasons, {}, [](const auto& reason) { return reason.second.first; });
