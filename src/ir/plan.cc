@@ -273,9 +273,10 @@ void validate_stages(const Plan& plan, const std::string& where) {
     if (static_cast<std::int64_t>(plan.stage_blocks.size()) != stages) {
       throw Error(
           where,
-          fmt::format("plan.stage_blocks has {} numbers for plan.pipeline {} x plan.virtual_stages {} = {} "
+          fmt::format("plan.stage_blocks has {} number{} for plan.pipeline {} x plan.virtual_stages {} = {} "
                       "stages",
-                      plan.stage_blocks.size(), plan.pipeline, plan.virtual_stages, stages),
+                      plan.stage_blocks.size(), plan.stage_blocks.size() == 1 ? "" : "s", plan.pipeline,
+                      plan.virtual_stages, stages),
           fmt::format("give {} numbers, in model order", stages),
           {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
     }

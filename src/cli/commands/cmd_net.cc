@@ -47,6 +47,10 @@ ComponentChoice network_of(const NetRequest& request) {
 }
 
 TrafficResult run_booksim(const NetRequest& request) {
+  if (!request.network.empty())
+    throw Error("--network " + request.network,
+                fmt::format("is what flows run on, and {} is traffic by rate on routers", request.file),
+                "omit it");
   if (request.fast_forward)
     throw Error("--fast-forward",
                 fmt::format("is for the packet network, and {} is traffic by rate on routers", request.file),
@@ -142,6 +146,10 @@ constexpr std::array kNetInputs = {
 const NetInput& input_of(const std::string& file) {
   if (names_topology(file))
     throw Error(file, "is a topology, and nothing says what flows over it",
+                "--traffic permutation, incast:8, all-to-all or a file of flows");
+  if (const std::vector<std::string> machines = machine_names();
+      std::ranges::find(machines, file) != machines.end())
+    throw Error(file, "is a machine, and nothing says what flows over it",
                 "--traffic permutation, incast:8, all-to-all or a file of flows");
   const FileKind kind = sniff_file(file);
   for (const NetInput& input : kNetInputs) {

@@ -74,8 +74,8 @@ class ZooCommand final : public Command {
     };
     tensors("input", model.inputs);
     tensors("output", model.outputs);
-    session.out << fmt::format("  {:<12} {} in {} layers\n", "operators", model.operators.size(),
-                               model.layers.size());
+    session.out << fmt::format("  {:<12} {} in {}\n", "operators", model.operators.size(),
+                               counted(model.layers.size(), "layer"));
     session.out << fmt::format("  {:<12} {} ({})\n", "parameters", with_separators(sums.parameters),
                                to_text(sums.parameter_bytes));
     session.out << fmt::format("  {:<12} {} multiply-accumulates, {} for {} {}\n", "forward",

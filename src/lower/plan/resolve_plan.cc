@@ -122,6 +122,8 @@ class Degrees {
     return text;
   }
 
+  std::string ranks_text() const { return *ranks_ == 1 ? "1 rank" : fmt::format("{} ranks", *ranks_); }
+
   // "plan.tensor 6 x plan.pipeline 2 = 12"; a single degree is its own product.
   std::string degrees_and(std::int64_t product) const {
     return given_degrees().size() < 2 ? degrees() : fmt::format("{} = {}", degrees(), product);
@@ -148,7 +150,7 @@ class Degrees {
   void derive_missing() {
     const std::int64_t known = product();
     if (*ranks_ % known != 0) {
-      refuse_product(known, where_, fmt::format("{} does not divide {} ranks", degrees_and(known), *ranks_));
+      refuse_product(known, where_, fmt::format("{} does not divide {}", degrees_and(known), ranks_text()));
     }
     const std::int64_t rest = *ranks_ / known;
     if (rest == 1) return;
@@ -175,8 +177,8 @@ class Degrees {
     if (!given) ranks_ = elastic_ ? std::max(devices_, model) : devices_;
     if (*ranks_ % model != 0) {
       refuse_product(model, given ? ranks_where_ : where_,
-                     fmt::format("{} does not divide {}{}", degrees_and(model), *ranks_,
-                                 given ? " ranks" : ", the machine's devices"));
+                     fmt::format("{} does not divide {}", degrees_and(model),
+                                 given ? ranks_text() : fmt::format("{}, the machine's devices", *ranks_)));
     }
     data_ = *ranks_ / model;
   }

@@ -227,7 +227,8 @@ TraceJob read_trace_job(const std::string& prefix, const TraceGraphOptions& lowe
     }
   });
   if (const auto ignored = ignored_file(prefix, ranks))
-    job.warnings.push_back(fmt::format("{}: is not part of the run, which has {} ranks", *ignored, ranks));
+    job.warnings.push_back(fmt::format("{}: is not part of the run, which has {}", *ignored,
+                                       ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks)));
   if (options.check) {
     const std::vector<TraceProblem> problems = checker.finish();
     refuse_problems(problems);
@@ -253,7 +254,8 @@ std::vector<TraceProblem> check_trace_files(const std::string& prefix, const Tra
   if (const auto ignored = ignored_file(prefix, ranks))
     extra.push_back({TraceProblem::Severity::warning,
                      *ignored,
-                     fmt::format("is not part of the run, which has {} ranks", ranks),
+                     fmt::format("is not part of the run, which has {}",
+                                 ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks)),
                      {}});
   std::vector<TraceProblem> problems = checker.finish();
   problems.insert(problems.end(), extra.begin(), extra.end());

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -220,7 +221,7 @@ std::vector<ChakraTrace> keep_iterations(std::span<const ChakraTrace> ranks, std
                                          std::int64_t last, const std::string& marker) {
   const std::int64_t count = count_iterations(ranks, marker);
   if (first < 1 || last < first || last > count)
-    throw Error("--keep-iterations", fmt::format("{}:{} of {} iterations", first, last, count),
+    throw Error("--keep-iterations", fmt::format("{}:{} of {}", first, last, counted(count, "iteration")),
                 count == 1 && marker.empty()
                     ? "the names of the nodes do not repeat; --iteration-marker names the "
                       "node that begins each iteration"

@@ -160,7 +160,7 @@ TEST(KeepIterationsTest, FollowsAMarkerThroughIrregularIterations) {
   ChakraTrace trace = iterations_of_3(2);
   trace.add_node(1000, ChakraNodeType::compute, "tail");
   EXPECT_EQ(error_of([&] { keep_iterations(std::span(&trace, 1), 2, 2, ""); }),
-            "--keep-iterations: 2:2 of 1 iterations\n  hint: the names of the nodes do not repeat; "
+            "--keep-iterations: 2:2 of 1 iteration\n  hint: the names of the nodes do not repeat; "
             "--iteration-marker names the node that begins each iteration");
   EXPECT_EQ(keep_iterations(std::span(&trace, 1), 2, 2, "begin")[0].id,
             (std::vector<std::uint64_t>{30, 40, 50, 1000}));
