@@ -17,7 +17,6 @@
 #include "ir/derived/expense.h"
 #include "ir/derived/training.h"
 #include "lower/memory.h"
-#include "lower/plan.h"
 #include "network/network.h"
 #include "study/search/check_figures.h"
 #include "study/search/evaluate.h"
@@ -117,8 +116,7 @@ class Search {
     const auto share = [&](std::int64_t plans) {
       return static_cast<double>(plans) / static_cast<double>(use.points);
     };
-    std::string text;
-    if (best_time_) text = fmt::format("best {}, ", to_text(*best_time_));
+    std::string text = best_time_ ? fmt::format("best {}, ", to_text(*best_time_)) : std::string();
     text += fmt::format("{:.0f} % refused", 100 * share(use.refused));
     const auto most =
         std::ranges::max_element(use.refusals, {}, [](const auto& refusal) { return refusal.second.plans; });
@@ -192,8 +190,7 @@ class Search {
       candidate.least_score = score_of(request_.objective, least_figures(candidate));
       candidates_.push_back(candidate);
     } catch (const Error& error) {
-      if (space_.bases().size() == 1 && is_about_all_plans(error.keys))
-        throw Error(place_of(request, error.keys), error.message, error.hint, error.keys);
+      refuse_all_plans(space_, request, error);
       const bool all = is_about_cutting(error.keys);
       refuse(reason_of(error), all ? 1 + cut_alike : 1, error.message);
       return !all;

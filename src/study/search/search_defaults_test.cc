@@ -1,16 +1,28 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/cases_testing.h"
 #include "base/error.h"
 #include "read/study.h"
 #include "study/run.h"
 #include "study/search.h"
+#include "study/search/space.h"
 
 namespace armilla {
 namespace {
+
+SearchRequest search_of(const std::string& text) {
+  SearchRequest request;
+  request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
+  request.read = [text](const std::vector<Override>& settings) {
+    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+  };
+  return request;
+}
 
 // What `armilla run` does by itself is in the default space, so the best plan is never slower.
 TEST(SearchDefaults, BeatWhatRunDoes) {
@@ -32,11 +44,7 @@ TEST(SearchDefaults, BeatWhatRunDoes) {
       const std::string text = std::string("model: {name: ") + of.model + "}\nmachine: " + of.machine +
                                "\nplan:\n  ranks: " + std::to_string(of.ranks) +
                                "\n  global_batch: " + std::to_string(of.batch) + "\n" + fixed;
-      SearchRequest request;
-      request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
-      request.read = [text](const std::vector<Override>& settings) {
-        return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
-      };
+      SearchRequest request = search_of(text);
       request.threads = 1;
       request.top = 1;
       std::optional<armilla::Run> run;
@@ -53,14 +61,27 @@ TEST(SearchDefaults, BeatWhatRunDoes) {
   }
 }
 
+TEST(SearchDefaults, AnyPartsAreNoneAndThoseOfTheModel) {
+  const auto parts = [&](const std::string& model) {
+    const SearchSpace space(
+        search_of("model: " + model + "\nmachine: dgx-h100\nplan:\n  ranks: 8\n  recompute_modules: any\n"));
+    const auto axis = std::ranges::find(space.axes(), "plan.recompute_modules", &SearchAxis::key);
+    return axis == space.axes().end() ? std::vector<std::string>() : axis->values;
+  };
+  EXPECT_THAT(parts("gpt2-124m"), testing::ElementsAre("none", "core_attn", "mlp"));
+  EXPECT_THAT(parts("mixtral-8x7b"),
+              testing::ElementsAre("none", "core_attn", "layernorm", "moe", "moe_act"));
+  EXPECT_THAT(parts("resnet18"), testing::ElementsAre("none"));
+  const SearchResult found =
+      search_plans(search_of("model: gpt2-124m\nmachine: dgx-h100\n"
+                             "plan: {ranks: 1, global_batch: 2, micro_batch: 1, recompute_modules: any}\n"));
+  ASSERT_EQ(found.ranking.size(), 3U);
+  EXPECT_EQ(found.ranking.front().plan.recompute, Recompute::none);
+}
+
 TEST(SearchDefaults, TryNothingTwiceWhereThereIsNoAttention) {
   const std::string text = "model: resnet18\nmachine: dgx-h100\nplan:\n  ranks: 4\n  zero: 0\n  tensor: 1\n";
-  SearchRequest request;
-  request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
-  request.read = [text](const std::vector<Override>& settings) {
-    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
-  };
-  const SearchResult found = search_plans(request);
+  const SearchResult found = search_plans(search_of(text));
   EXPECT_EQ(found.space.refusals.at("equal").plans, 1);
   ASSERT_EQ(found.ranking.size(), 2U);
   EXPECT_EQ(found.ranking[0].plan.recompute, Recompute::none);

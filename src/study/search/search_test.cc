@@ -473,22 +473,6 @@ TEST_F(SearchTest, PartsAreOneValueUnlessListsOfThemAreListed) {
   EXPECT_THAT(axes("[none, mlp]")[0].values, testing::ElementsAre("none", "mlp"));
 }
 
-TEST_F(SearchTest, TriesNoPartsButThoseOfTheModel) {
-  const auto parts = [&](const std::string& model) {
-    const SearchSpace space(
-        request(model, "machine: dgx-a100\nplan:\n  ranks: 8\n  recompute_modules: any\n"));
-    const auto axis = std::ranges::find(space.axes(), "plan.recompute_modules", &SearchAxis::key);
-    return axis == space.axes().end() ? std::vector<std::string>() : axis->values;
-  };
-  EXPECT_THAT(parts("gpt"), testing::ElementsAre("none", "core_attn", "mlp"));
-  EXPECT_THAT(parts("moe"), testing::ElementsAre("none", "core_attn", "layernorm", "moe", "moe_act"));
-  const SearchResult found = search_plans(request(
-      "gpt",
-      "machine: dgx-a100\nplan: {ranks: 1, global_batch: 2, micro_batch: 1, recompute_modules: any}\n"));
-  ASSERT_EQ(found.ranking.size(), 3u);
-  EXPECT_EQ(found.ranking.front().plan.recompute, Recompute::none);
-}
-
 TEST_F(SearchTest, ARangeMayBeginWithNothing) {
   const SearchSpace space(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  zero: 0..3\n"));
   const auto axis = std::ranges::find(space.axes(), "plan.zero", &SearchAxis::key);

@@ -227,14 +227,15 @@ void add_text(SearchAxis& axis, const std::string& text, const std::string& wher
 
 }  // namespace
 
-bool is_about_all_plans(const std::vector<std::string>& keys) {
+void refuse_all_plans(const SearchSpace& space, const PlanRequest& request, const Error& error) {
   const auto is_fixed = [](std::string_view key) {
     if (!key.starts_with(kPlan)) return false;
     key.remove_prefix(kPlan.size());
     return std::ranges::find(kFixedKeys, key) != kFixedKeys.end() &&
            std::ranges::find(kBatchKeys, key) == kBatchKeys.end();
   };
-  return !keys.empty() && std::ranges::all_of(keys, is_fixed);
+  if (space.bases().size() > 1 || error.keys.empty() || !std::ranges::all_of(error.keys, is_fixed)) return;
+  throw Error(place_of(request, error.keys), error.message, error.hint, error.keys);
 }
 
 std::vector<SearchAxis> search_axes(const Config& config) {

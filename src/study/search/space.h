@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "ir/model.h"
 #include "ir/search.h"
 #include "study/search.h"
@@ -31,9 +32,6 @@ struct SearchBase {
   std::vector<std::vector<std::string>> beyond;
   std::int64_t points = 1;
 };
-
-// Whether an error about these keys (Error::keys) is one of every plan: about values that do not vary.
-bool is_about_all_plans(const std::vector<std::string>& keys);
 
 class SearchSpace {
  public:
@@ -65,5 +63,9 @@ class SearchSpace {
   std::vector<SearchAxis> axes_;
   std::size_t outer_ = 0;
 };
+
+// Throws `error` of a plan, put to where the user gave what it is about, if it is one of all plans: about values
+// that do not vary (Error::keys), where machines and ranks do not either.
+void refuse_all_plans(const SearchSpace& space, const PlanRequest& request, const Error& error);
 
 }  // namespace armilla
