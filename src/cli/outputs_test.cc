@@ -116,6 +116,17 @@ TEST_F(Outputs, GoToFilesOfTheirOwn) {
   EXPECT_FALSE(std::filesystem::exists("x"));
 }
 
+TEST_F(Outputs, MayGoIntoTheFolderThatIsMadeForTables) {
+  write("s.yaml", kStudy);
+  const Outcome outcome = run({"run", "s.yaml", "--csv", "d/e", "--json", "./d/e/run.json", "--quiet"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists("d/e/run.json"));
+  EXPECT_EQ(run({"run", "s.yaml", "--csv", "f", "--json", "f/g/run.json"}).err,
+            "armilla: error: f/g/run.json: cannot write the file: No such file or directory\n"
+            "  hint: the folder does not exist\n");
+  EXPECT_FALSE(std::filesystem::exists("f"));
+}
+
 TEST_F(Outputs, FoldersAreLookedAtBeforeTheWork) {
   write("file", "");
   // The inputs are not there: what is said first was looked at first.

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <new>
+#include <set>
 
 #include "base/error.h"
 #include "base/output_file.h"
@@ -221,6 +223,7 @@ std::vector<std::string> check_outputs(const CLI::App& command) {
   constexpr std::array<std::string_view, 10> kOutputs = {
       "json", "csv", "svg", "trace", "links-csv", "path", "p", "logging-folder", "save", "output"};
   std::vector<std::string> files, databases, arguments;
+  std::set<std::filesystem::path> made;  // folders that come with the files in them
   bool writes = false;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_items_expected_max() == 0 || option->count() == 0) continue;
@@ -240,7 +243,10 @@ std::vector<std::string> check_outputs(const CLI::App& command) {
     if (is_named("save")) {
       databases.push_back(path);
     } else if (option->get_type_name() == "DIR") {
-      if (path != "-") check_target_folder(path);
+      if (path != "-") {
+        check_target_folder(path);
+        made.insert((std::filesystem::path(path) / "").lexically_normal());
+      }
       // Why no table goes to standard output the command explains.
       if (path == "-" && !is_named("csv"))
         throw Error(option->get_name() + " -", "is standard output, no folder",
@@ -251,6 +257,11 @@ std::vector<std::string> check_outputs(const CLI::App& command) {
   }
   if (!files.empty()) {
     std::vector<std::string> different = files;
+    std::erase_if(different, [&](const std::string& file) {
+      const std::filesystem::path folder =
+          (std::filesystem::path(file).parent_path() / "").lexically_normal();
+      return made.contains(folder) && !std::filesystem::exists(folder);
+    });
     different.insert(different.end(), databases.begin(), databases.end());
     check_targets(different);
   }
