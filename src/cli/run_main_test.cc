@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/source_path_testing.h"
 #include "cli/cli_testing.h"
 
 namespace armilla {
@@ -318,6 +319,21 @@ TEST_F(Cli, AKeyHasOneValue) {
             refusal("--set plan.ranks=4", "--ranks 2", "plan.ranks"));
   // The same twice is one value, and a key of what a flag names is another key.
   EXPECT_EQ(run(words(job + " --set plan.ranks=2 --set machine.device.launch_overhead=1us")).code, 0);
+}
+
+// Of every command that has it; astra1 and astra2 still print ASTRA-sim's own lines.
+TEST_F(Cli, QuietIsNothingButErrors) {
+  const std::string job = " alexnet --machine dgx-a100 --ranks 2";
+  std::ofstream("s.yaml") << "study: {model: alexnet, machine: dgx-a100}\nvary: {plan.ranks: [1, 2]}\n";
+  for (const std::string& command :
+       {"run" + job, "events" + job, "search" + job + " --tp 1 --micro-batch 32",
+        std::string("layers alexnet"), std::string("collective barrier --machine dgx-a100"),
+        std::string("sweep s.yaml"), std::string("net fat-tree:k=4 --traffic shift:bytes=1KB"),
+        std::string("translate alexnet -o w.txt"), "validate " + source_path("examples/measurements.csv")}) {
+    const Outcome outcome = run(words(command + " --quiet"));
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_EQ(outcome.out + outcome.err, "") << command;
+  }
 }
 
 TEST_F(Cli, AMessageBudgetIsSaidBeforehand) {
