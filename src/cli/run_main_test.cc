@@ -317,6 +317,12 @@ TEST_F(Cli, AKeyHasOneValue) {
             "them\n");
   EXPECT_EQ(run(words("collective all-reduce --machine dgx-a100 --ranks 2 --set plan.ranks=4")).err,
             refusal("--set plan.ranks=4", "--ranks 2", "plan.ranks"));
+  EXPECT_EQ(run(words(job + " --set plan={ranks:4}")).code, 2) << "an unknown key";
+  EXPECT_EQ(
+      run({"run", "alexnet", "--machine", "dgx-a100", "--ranks", "2", "--set", "plan={ranks: 4, batch: 8}"})
+          .err,
+      refusal("--set plan={ranks: 4, batch: 8}", "--ranks 2", "plan.ranks"));
+  EXPECT_EQ(run(words(job + " --batch 4 --set plan.batch='4'")).code, 0);
   // The same twice is one value, and a key of what a flag names is another key.
   EXPECT_EQ(run(words(job + " --set plan.ranks=2 --set machine.device.launch_overhead=1us")).code, 0);
 }

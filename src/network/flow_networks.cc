@@ -102,7 +102,7 @@ std::span<const FlowNetwork> flow_networks() {
 TrafficResult run_flows(const ComponentChoice& network, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
-  if (values.is_set("routing"))
+  if (values.is_set("routing") && values.choice("routing") != "ecmp-ns3")
     throw Error(values.where("routing"), "the file's flows go where ns-3's ECMP hashes them",
                 "give a topology with --traffic");
   return row.run(std::move(job), values);

@@ -34,26 +34,52 @@ std::string yaml_list(const std::vector<std::string>& items) {
   return "[" + list + "]";
 }
 
+namespace {
+
+// The single values of what stands under `key`: plan={tensor: 2, pipeline: 4} has two.
+void collect_values(const Config& config, const std::string& key,
+                    std::map<std::string, std::string>& values) {
+  if (config.is_map()) {
+    for (const std::string& below : config.keys())
+      collect_values(config.at(below), key + "." + below, values);
+  } else if (config.is_list()) {
+    values[key] = fmt::format("a list of {}", config.items().size());
+    for (std::size_t i = 0; const Config& item : config.items())
+      collect_values(item, fmt::format("{}.{}", key, i++), values);
+  } else {
+    values[key] = config.is_scalar() ? config.text() : std::string();
+  }
+}
+
+// That a setting "KEY=VALUE" gives, by key; none where it is malformed, which its reader says.
+std::map<std::string, std::string> values_of(const std::string& setting) {
+  std::map<std::string, std::string> values;
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string::npos) return values;
+  try {
+    const Config config = Config::parse("value: " + setting.substr(equals + 1), "--set");
+    collect_values(config.at("value"), setting.substr(0, equals), values);
+  } catch (const Error&) {
+    values.clear();
+  }
+  return values;
+}
+
+}  // namespace
+
 void refuse_two_values(const std::vector<Override>& settings) {
-  const auto parts = [](const Override& one) {
-    const std::size_t equals = one.setting.find('=');
-    std::string value = one.setting.substr(equals + 1);
-    if (value.size() > 1 && value.starts_with('"') && value.ends_with('"'))
-      value = value.substr(1, value.size() - 2);
-    return std::pair(one.setting.substr(0, equals), value);
-  };
   const auto typed = [](const Override& one) {
     return one.where.empty() ? fmt::format("--set {:.100}", one.setting) : one.where;
   };
-  std::map<std::string, const Override*> known;
+  std::map<std::string, std::pair<std::string, const Override*>> known;  // by key: the first value
   for (const Override& setting : settings) {
-    if (setting.setting.find('=') == std::string::npos) continue;  // the reader says it
-    const auto [key, value] = parts(setting);
-    const auto [before, is_new] = known.emplace(key, &setting);
-    if (is_new || parts(*before->second).second == value) continue;
-    throw Error(typed(setting),
-                fmt::format("is given beside {}, and both set {}", typed(*before->second), key),
-                "give one of them");
+    for (const auto& [key, value] : values_of(setting.setting)) {
+      const auto [before, is_new] = known.emplace(key, std::pair(value, &setting));
+      if (is_new || before->second.first == value) continue;
+      throw Error(typed(setting),
+                  fmt::format("is given beside {}, and both set {}", typed(*before->second.second), key),
+                  "give one of them");
+    }
   }
 }
 

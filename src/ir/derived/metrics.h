@@ -5,14 +5,15 @@
 //
 // MFU is model flops over iteration time x ranks x dense peak (Chowdhery et al. 2022 (PaLM), appendix B), HFU
 // the same of hardware flops. Model flops: the matrix products that the model asks for, forward and backward,
-// each once, without the attention scores that a mask hides ("causal half"): what no implementation can
-// leave out. Experts with a capacity below the mean (Plan::expert_capacity) drop rows, which is part of the
-// model, not of an implementation (Korthikanti et al. 2022, section 6.3: model flops are those that one forward
-// and backward pass need, whatever the implementation): what is dropped is in neither figure. Hardware flops: the products that devices compute, with all that is repeated (recomputation,
-// scores in the backward pass of flash attention, products that ranks do not share out) and, where the kernel
-// computes them, hidden scores, and the empty rows of experts; the optimizer's not. So MFU <= HFU <= 1. PaLM and
-// Megatron-LM count every score, and every expert of a token ("full"): full_model_flops, to compare with their figures. The peak is that of the plan's precision,
-// or of a faster type that products of the model are in (quantised ones).
+// each once, without the attention scores that a mask hides ("causal half"): what no implementation can leave
+// out. Experts with a capacity below the mean (Plan::expert_capacity) drop rows, which is part of the model,
+// not of an implementation (Korthikanti et al. 2022, section 6.3: model flops are those that one forward and
+// backward pass need, whatever the implementation): what is dropped is in neither figure. Hardware flops: the
+// products that devices compute, with all that is repeated (recomputation, scores in the backward pass of
+// flash attention, products that ranks do not share out) and, where the kernel computes them, hidden scores,
+// and the empty rows of experts; the optimizer's not. So MFU <= HFU <= 1. PaLM and Megatron-LM count every
+// score, and every expert of a token ("full"): full_model_flops, to compare with their figures. The peak is
+// that of the plan's precision, or of a faster type that products of the model are in (quantised ones).
 #pragma once
 
 #include <string>

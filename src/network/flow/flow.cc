@@ -106,6 +106,8 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   std::vector<std::uint32_t> flow_at;
   FlowSharingOutcome outcome;
   outcome.least_ps.resize(job.flows.size());
+  // When each flow begins to move. One that chooses its way does so then, after the delays of the shortest.
+  std::vector<std::int64_t> moving_ps;
   const auto open = [&](std::uint32_t flow) {
     double weight = 1;
     std::vector<MaxMin::Use> there, back;
@@ -123,15 +125,16 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     for (const MaxMin::Use& use : there)
       takes_s =
           std::max(takes_s, static_cast<double>(job.flows[flow].bytes) * 8 * use.share / widths[use.link]);
-    outcome.least_ps[flow] = latency_ns * 1e3 + takes_s * 1e12;
+    // What chooses its way has waited for the delays of the shortest, whatever it chose.
+    const double waited_ps =
+        adaptive ? static_cast<double>(moving_ps[flow] - job.flows[flow].start_ns * 1000) : latency_ns * 1e3;
+    outcome.least_ps[flow] = waited_ps + takes_s * 1e12;
     if (sharing.weigh_by_latency) weight = 1 / std::max(1e-3, latency_ns);
     if (sharing.cross_traffic > 0) there = with_cross_traffic(std::move(there), back, sharing.cross_traffic);
     number_of[flow] = rates.open(there, weight);
     flow_at.push_back(flow);
     return latency_ns;
   };
-  // When each flow begins to move. One that chooses its way does so then, after the delays of the shortest.
-  std::vector<std::int64_t> moving_ps;
   for (std::uint32_t flow = 0; flow < job.flows.size(); ++flow) {
     const double latency_ns =
         adaptive ? delay_ns(choose_ways(ways_of(flow), WayChoice::first, rates)) * sharing.latency_factor

@@ -352,6 +352,29 @@ TEST(Routings, UgalTakesDetoursWhereTheyPay) {
             last_of(run(machine, "flow:routing=ecmp", {{0, 4, 4'000'000}})));
 }
 
+// Detours over slow links, whose delays a fluid that chose them late has not waited for.
+TEST(Routings, NoFlowIsQuickerThanAlone) {
+  Machine machine = machine_of(12, 3);
+  for (std::uint32_t device = 0; device < 12; ++device) join(machine, device, 12 + device / 4);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    for (std::uint32_t k = i + 1; k < 3; ++k) join(machine, 12 + i, 12 + k);
+  }
+  for (std::size_t link = 12; link < machine.graph.cables.size(); ++link)
+    machine.graph.cables[link].there.latency = machine.graph.cables[link].back.latency = nanoseconds(5000);
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t from = 0; from < 12; ++from) {
+    for (std::int64_t to = 0; to < 12; ++to) {
+      if (from != to) flows.push_back({from, to, 1000});
+    }
+  }
+  for (const char* routing : {"ecmp", "ecmp-ns3", "spray", "adaptive", "ugal", "progressive", "valiant"}) {
+    for (const FlowResult& flow : run(machine, std::string("flow:routing=") + routing, flows).flows) {
+      EXPECT_GT(flow.least_s, 0) << routing;
+      EXPECT_GE(flow.fct_s, flow.least_s * (1 - 1e-9)) << routing;
+    }
+  }
+}
+
 // Four devices of a switch that has one link on, to another whose link to the destinations is slow: only
 // there it shows that it is crowded, and another way leads around it.
 TEST(Routings, ProgressiveTakesDetoursFromTheSecondSwitchOn) {

@@ -233,7 +233,7 @@ Parts read_parts(const Config& config, std::span<const Part> known) {
   for (const Config& item : items) {
     const std::size_t choice = item.choice(names);
     if (choice == known.size()) {
-      if (items.size() > 1) throw Error(item.where(), "'none' stands beside something");
+      if (items.size() > 1) throw Error(item.where(), "'none' cannot be combined with other parts");
       break;
     }
     const Part part = known[choice];
@@ -278,7 +278,8 @@ void read_recompute_modules(const Config& config, Plan& plan) {
   const Parts parts = read_parts(*modules, recomputable_parts());
   if (parts.empty() && plan.recompute == Recompute::none) return;
   if (parts.empty())
-    throw Error(modules->where(), fmt::format("is given beside recompute '{}'", name_of(plan.recompute)),
+    throw Error(modules->where(),
+                fmt::format("cannot be combined with recompute '{}'", name_of(plan.recompute)),
                 "plan.recompute none recomputes nothing");
   if (config.has("recompute") && plan.recompute != Recompute::selective) {
     throw Error(modules->where(),

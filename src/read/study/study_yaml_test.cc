@@ -209,11 +209,11 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   EXPECT_EQ(study_error(kSmall, {"plan.recompute_blocks=2", "plan.recompute_modules=moe"}),
             "--set plan.recompute_modules=moe: cannot be combined with plan.recompute_blocks\n"
             "  hint: blocks are recomputed whole, modules in every block");
-  EXPECT_EQ(
-      error("recompute_modules=[none, moe]"),
-      "--set plan.recompute_modules=[none, moe]: plan.recompute_modules.0: 'none' stands beside something");
+  EXPECT_EQ(error("recompute_modules=[none, moe]"),
+            "--set plan.recompute_modules=[none, moe]: plan.recompute_modules.0: 'none' cannot be combined "
+            "with other parts");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=selective", "plan.recompute_modules=none"}),
-            "--set plan.recompute_modules=none: is given beside recompute 'selective'\n"
+            "--set plan.recompute_modules=none: cannot be combined with recompute 'selective'\n"
             "  hint: plan.recompute none recomputes nothing");
   EXPECT_EQ(error("recompute_modules=[]"),
             "--set plan.recompute_modules=[]: an empty list\n"

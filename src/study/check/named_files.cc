@@ -1,6 +1,7 @@
 #include "study/named_files.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "read/file_format.h"
+#include "read/study.h"
 #include "study/astra/trace_input.h"
 #include "zoo/zoo.h"
 
@@ -103,8 +105,11 @@ class NamedFiles {
   }
 
   void visit(const Config& config) {
+    constexpr std::array<std::string_view, 4> kForPeople = {"description", "notes", "source", "unverified"};
     if (config.is_map()) {
-      for (const std::string& key : config.keys()) visit(config.at(key));
+      for (const std::string& key : config.keys()) {
+        if (std::ranges::find(kForPeople, key) == kForPeople.end()) visit(config.at(key));
+      }
     } else if (config.is_list()) {
       for (const Config& item : config.items()) visit(item);
     } else if (config.is_scalar()) {

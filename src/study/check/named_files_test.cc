@@ -36,6 +36,13 @@ TEST_F(NamedFilesTest, AreThoseOfArgumentsAndWhatTheseName) {
   EXPECT_THAT(files_named_by({"alexnet", path("none.yaml"), ""}), testing::IsEmpty());
 }
 
+TEST_F(NamedFilesTest, OfWhatPeopleReadAreNone) {
+  write("out.json", "{}");
+  const std::string machine =
+      write("m.yaml", "name: m\ndescription: two devices, as in out.json\nsource: out.json\ndevice: x\n");
+  EXPECT_THAT(files_named_by({machine}), testing::ElementsAre(machine));
+}
+
 TEST_F(NamedFilesTest, OfAPrefixAreTheTracesOfAllRanks) {
   const std::string first = write("t.0.et", ""), second = write("t.1.json", "");
   write("t.3.et", "");

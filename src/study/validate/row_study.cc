@@ -127,7 +127,7 @@ double keys_per_query(const std::string& notes) {
 
 // Of a layer of an engine that serves ("emb of ... tp=2").
 bool is_of_engine(const MeasuredKernel& k) {
-  return k.notes.find(" of ") != std::string::npos;
+  return k.notes.starts_with(k.operation + " of ") && k.notes.find(" tp=") != std::string::npos;
 }
 
 Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype) {
