@@ -86,8 +86,8 @@ TEST(TrafficReport, ShowsFlows) {
       "  completion  shortest 2.000 us, median 2.000 us, 99 % 4.000 us, longest 4.000 us\n"
       "  PFC         3 pauses, 2 resumes\n"
       "  simulated   1,234 packets, 56,789 events\n"
-      "  slow-down   smallest 1.000, median 1.000, 99 % 2.500, largest 2.500, of the time that a flow takes "
-      "alone; only of the 2 that finished\n");
+      "  slow-down   smallest 1.000, median 1.000, 99 % 2.500, largest 2.500, of the time that a flow takes\n"
+      "              alone; only of the 2 that finished\n");
 }
 
 TEST(TrafficReport, ShowsLinksOverTime) {
