@@ -111,6 +111,30 @@ TEST(RecomputedParts, AreDoneAgainWithTheirCollectives) {
                           "mlp.down: reduce-scatter"));
 }
 
+// Keys and values go around once for the whole core, so that what only its second operator needs gathered
+// comes before the first, when the core is computed again, too.
+TEST(RecomputedParts, OfTheCoreGatherWhatAllOfItNeeds) {
+  Model model = described("family: gpt\nattention: unfused\n");
+  std::vector<Operator*> core;
+  const Operator* norm = nullptr;
+  for (Operator& op : model.operators) {
+    if (!op.name.starts_with("layers.0.")) continue;
+    if (op.core_attention) core.push_back(&op);
+    if (norm == nullptr && op.forward.kernel == Kernel::norm) norm = &op;
+  }
+  ASSERT_GT(core.size(), 1U);
+  ASSERT_NE(norm, nullptr);
+  core[1]->inputs.push_back(norm->inputs.front());  // tokens of the rank alone
+  Plan plan = plan_of(2, 2);
+  plan.sequence_parallel = true;
+  plan.recompute = Recompute::selective;
+  const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+  const Pass& again = shape_named(sharded, "layers.0").recompute;
+  ASSERT_FALSE(again.steps.empty());
+  EXPECT_EQ(sharded.names[again.steps.front().name],
+            core[1]->name.substr(std::string("layers.0.").size()) + ": all-gather");
+}
+
 std::vector<DType> product_types(const ShardedModel& model, const std::string& block) {
   std::vector<DType> types;
   for (const PassStep& step : shape_named(model, block).forward.steps) {
