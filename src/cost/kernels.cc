@@ -160,8 +160,6 @@ class Kernels final : public CostModel {
     return best;
   }
 
-  static bool is_grouped(const Gemm& gemm) { return gemm.count > 1 && gemm.batch_in_m; }
-
   // Traffic that no product hides: the sums of weight gradients, written once a tile is done (their reads are
   // not in the way), and all of groups, each of which is a kernel too short to be loaded behind another's
   // arithmetic. fp16 adds up in fp16 (Megatron-LM's default), everything else in fp32.
@@ -184,20 +182,30 @@ class Kernels final : public CostModel {
   // Engine): each element is read in 2 bytes and written twice in 1, but for half of the forward ones, which
   // norms write so themselves: 3 bytes on average. Rows of groups (experts) were put in order or activated
   // before, which no norm does: 4 bytes. Of every product but the weight's gradient, whose operands were cast
-  // before, one operand is new. In 4 bits a tensor's scale must be known before any element is
+  // before, one operand is new. By current scaling Transformer Engine quantises expert by expert: the maximum
+  // is set to zero and found (which reads the rows once more), made a scale, and the rows are cast, a kernel
+  // each (2.7: split_quantize and Float8CurrentScalingQuantizer::quantize_impl; by delayed scaling one kernel
+  // casts all). Dense operands read once more, some 1 % of a step where norms and activations find the
+  // maxima, are not modelled. In 4 bits a tensor's scale must be known before any element is
   // cast, so that each is read twice, and no norm writes it: 4 bytes and two halves, with a scale for 16
   // (NVIDIA 2025, Pretraining Large Language Models with NVFP4, section 2; Transformer Engine's
   // NVFP4BlockScaling).
   double cast_seconds(const Work& work) const {
-    constexpr double kNarrow = 4 + 2 * (0.5 + 1.0 / 16), kGrouped = 4, kAfterNorms = 3;
+    constexpr double kNarrow = 4 + 2 * (0.5 + 1.0 / 16), kGrouped = 4, kAfterNorms = 3, kMaxima = 2;
+    constexpr double kKernelsOfCurrent = 4;
     if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;
     if (work.kernel == Kernel::weight_gradient) return 0;
-    double bytes = 0;
+    double bytes = 0, kernels = 1;
     for (const Gemm& gemm : work.gemms) {
-      const double each = work.dtype == DType::fp4 ? kNarrow : is_grouped(gemm) ? kGrouped : kAfterNorms;
+      double each = work.dtype == DType::fp4 ? kNarrow : is_grouped(gemm) ? kGrouped : kAfterNorms;
+      if (work.scaling == Scaling::current && is_grouped(gemm)) {
+        each += kMaxima;
+        kernels = kKernelsOfCurrent * static_cast<double>(gemm.count);
+      }
       bytes += static_cast<double>(gemm.m * gemm.k * gemm.count) * each;
     }
-    return bytes / bandwidth(device_.kernels->memory.efficiency) + in_seconds(device_.kernels->memory.launch);
+    return bytes / bandwidth(device_.kernels->memory.efficiency) +
+           kernels * in_seconds(device_.kernels->memory.launch);
   }
 
   // Of the rates: fp16 has those of bf16, and so has what nobody has measured.

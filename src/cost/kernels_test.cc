@@ -109,6 +109,14 @@ TEST(Kernels, OperandsOfGroupsAreCastWhole) {
                    kUnhidden = 4 * (2.0 * 2560 * 1280 + (2560 + 1280) * 4096.0);
   EXPECT_NEAR(cast_of(batch), 3 * kElements / 0.8e12 * 1e6 + 2, 1e-3);
   EXPECT_NEAR(cast_of(group), (4 * kElements + kUnhidden) / 0.8e12 * 1e6 + 2, 1e-3);
+  // By current scaling the four are read once more and take four kernels each.
+  const double delayed = cast_of(group);
+  group.scaling = Scaling::current;
+  EXPECT_NEAR(cast_of(group) - delayed, 2 * kElements / 0.8e12 * 1e6 + (4 * 4 - 1) * 2, 1e-3);
+  group.scaling = Scaling::block;
+  EXPECT_NEAR(cast_of(group), delayed, 1e-3);
+  batch.scaling = Scaling::current;
+  EXPECT_NEAR(cast_of(batch), 3 * kElements / 0.8e12 * 1e6 + 2, 1e-3) << "no groups";
 }
 
 TEST(Kernels, SumsOfWeightGradientsAreWrittenAfterTheProducts) {

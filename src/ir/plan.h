@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "ir/parts.h"
 #include "ir/tensor.h"
+#include "ir/work.h"
 
 namespace armilla {
 
@@ -104,6 +105,7 @@ struct Plan {
   DType weight_dtype = DType::unknown;     // of the weights that are computed with
   DType gradient_dtype = DType::unknown;   // of accumulated and exchanged gradients
   DType parameter_dtype = DType::unknown;  // of gathered parameters (ZeRO); as weight_dtype
+  Scaling scaling = Scaling::delayed;      // of operands of 8 bits
   // Where `precision` is narrower than 16 bits, what computes in bf16 nevertheless, as embedding and head
   // always do: so many first and last layers (Megatron-Core's num_layers_at_start_in_bf16 and _at_end_),
   // prediction layers not among them, and parts of all layers.
@@ -118,7 +120,11 @@ struct Plan {
   // Blocks in each stage, in model order: pipeline x virtual_stages numbers. Empty: as even as possible.
   std::vector<std::int64_t> stage_blocks;
   bool sequence_parallel = false;
-  bool overlap_tensor = false;   // tensor-parallel communication beside the matrix products it feeds
+  bool overlap_tensor = false;  // tensor-parallel communication beside the matrix products it feeds
+  // Of it, in the backward pass alone and whole, what is exchanged beside the products of gradients: an input
+  // gathered again beside the gradient of the input, the reduction of this one beside that of the weight
+  // (Korthikanti et al. 2022, section 4.2.2; Megatron-LM's async_tensor_model_parallel_allreduce).
+  bool overlap_tensor_gradients = false;
   bool overlap_pipeline = true;  // stages send and receive while they compute
   // Tensor ranks send a part each of what crosses stages and gather the whole there (Narayanan et al. 2021,
   // section 4.1); otherwise each sends all of it. Sequence parallelism leaves parts anyway.

@@ -42,4 +42,16 @@ std::string_view name_of(Kernel kernel) {
   return "?";
 }
 
+std::string_view name_of(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::delayed:
+      return "delayed";
+    case Scaling::current:
+      return "current";
+    case Scaling::block:
+      return "block";
+  }
+  return "?";
+}
+
 }  // namespace armilla

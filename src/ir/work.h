@@ -39,6 +39,14 @@ enum class Kernel : std::uint8_t {
 };
 std::string_view name_of(Kernel kernel);  // "any", "attention", "attention backward" ...
 
+// How scales of operands of 8 bits are found (Transformer Engine's recipes).
+enum class Scaling : std::uint8_t {
+  delayed,  // one of a tensor, by the maxima of earlier steps (DelayedScaling)
+  current,  // one of a tensor, by its own maximum, which is read first (Float8CurrentScaling)
+  block     // one of 32 elements or of 128 (MXFP8BlockScaling, Float8BlockScaling)
+};
+std::string_view name_of(Scaling scaling);
+
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t count = 1;
@@ -64,8 +72,14 @@ struct Work {
   std::optional<Time> measured{};  // on the machine's usual device, where a profile says (ir/profile.h)
   bool interpolated = false;       // `measured` lies between measured neighbours
   Kernel kernel = Kernel::any;
+  Scaling scaling = Scaling::delayed;  // where `dtype` is fp8
 
   friend bool operator==(const Work&, const Work&) = default;
 };
+
+// A product of groups (experts), each of which has rows and a kernel of its own.
+inline bool is_grouped(const Gemm& gemm) {
+  return gemm.count > 1 && gemm.batch_in_m;
+}
 
 }  // namespace armilla

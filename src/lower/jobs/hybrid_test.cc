@@ -72,6 +72,32 @@ TEST(Hybrid, ZeroBubbleSendsInputGradientsBeforeWeightGradients) {
             "8 optimizer, bucket 0 after 7\n");
 }
 
+// Two experts of a rank, two products of them, forward and for the gradients of their inputs.
+TEST(Hybrid, ExpertsThatAreQuantisedOneByOneAreIssuedOneByOne) {
+  const std::string text =
+      "family: mixtral\nlayers: 3\nhidden: 256\nheads: 4\nkv_heads: 4\nvocabulary: 8192\nsequence: 512\n"
+      "experts: {count: 4, active: 2, feed_forward: 512}\n";
+  const Model model = read_described_yaml(text, "m", ModelOptions());
+  const auto nodes = [&](Scaling scaling, Host host, DType precision = DType::fp8) {
+    Plan plan;
+    plan.batch = 1;
+    plan.ranks = plan.expert = 2;
+    plan.precision = precision;
+    plan.weight_dtype = plan.parameter_dtype = DType::bf16;
+    plan.gradient_dtype = DType::fp32;
+    plan.scaling = scaling;
+    plan.host = host;
+    return static_cast<std::int64_t>(lower_hybrid(model, plan).graph.programs.front().size());
+  };
+  constexpr std::int64_t kLayers = 3, kProducts = 2, kExperts = 2, kPasses = 2;
+  const std::int64_t delayed = nodes(Scaling::delayed, Host::eager);
+  EXPECT_EQ(nodes(Scaling::current, Host::eager) - delayed, kLayers * kProducts * kExperts * kPasses);
+  EXPECT_EQ(nodes(Scaling::block, Host::eager), delayed) << "made together";
+  EXPECT_EQ(nodes(Scaling::current, Host::compiled), nodes(Scaling::delayed, Host::compiled));
+  EXPECT_EQ(nodes(Scaling::current, Host::eager, DType::bf16),
+            nodes(Scaling::delayed, Host::eager, DType::bf16));
+}
+
 TEST(Hybrid, SlotsKnowTheirNodes) {
   const LoweredJob job = lower({}, small_plan(2, 1, 1, 2));
   std::vector<std::uint32_t> firsts, ends;

@@ -17,12 +17,26 @@ bool is_left_out(const PassStep& step, PassPart part, const Plan& plan) {
   return step.kind != NodeKind::compute && group_size(plan, step.axis) <= 1;
 }
 
+// By current scaling the rows of every expert are quantised for themselves: a tensor is made in Python and
+// four kernels are issued for each, which keeps an eager host as long as an operator (Transformer Engine 2.7,
+// csrc/extensions/cast.cpp: only blocks of scales are allocated together, only delayed scaling has one kernel
+// for all). Operands of weight gradients were quantised before.
+std::int64_t experts_quantised_by(const Work& work) {
+  if (work.dtype != DType::fp8 || work.scaling != Scaling::current || work.kernel == Kernel::weight_gradient)
+    return 0;
+  std::int64_t experts = 0;
+  for (const Gemm& gemm : work.gemms) experts += is_grouped(gemm) ? gemm.count : 0;
+  return experts;
+}
+
 // PyTorch's collectives of tensor parallelism go through autograd and wrappers: the host needs for one what
 // it needs for three operators (docs/models/kernels.md), two of which the device hardly notices.
-int operators_before(const PassStep& step, const Plan& plan) {
+std::int64_t operators_before(const PassStep& step, const ShardedModel& model, const Plan& plan) {
+  if (plan.host != Host::eager || issue_time_of(plan) == Time(0)) return 0;
+  if (step.kind == NodeKind::compute) return experts_quantised_by(model.works[step.work]);
   const bool is_wrapped = step.kind == NodeKind::collective && step.axis == GroupAxis::tensor &&
-                          plan.framework == Framework::pytorch && issue_time_of(plan) > Time(0);
-  return is_wrapped && plan.host == Host::eager ? 2 : 0;
+                          plan.framework == Framework::pytorch;
+  return is_wrapped ? 2 : 0;
 }
 
 Work operator_alone() {
@@ -89,7 +103,7 @@ class TemplateBuilder {
     TemplateStep made;
     made.phase = step.phase;
     made.name = tables_.name(model_.names[step.name]);
-    for (int i = 0; i < operators_before(step, plan_); ++i) {
+    for (std::int64_t i = 0; i < operators_before(step, model_, plan_); ++i) {
       made.kind = NodeKind::compute;
       made.payload = tables_.work(operator_alone());
       place(made, needs);

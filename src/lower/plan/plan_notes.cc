@@ -23,6 +23,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   constexpr std::string_view kTensor = "plan.tensor is 1", kPipeline = "plan.pipeline is 1";
   note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
   note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
+  note(plan.tensor == 1 && plan.overlap_tensor_gradients, "overlap_tensor_gradients", kTensor);
+  note(plan.tensor > 1 && plan.overlap_tensor && plan.overlap_tensor_gradients, "overlap_tensor_gradients",
+       "plan.overlap_tensor overlaps the backward pass, too");
   note(plan.context == 1, "context_method", "plan.context is 1");
   const bool schedules = request.places.contains("schedule");
   note(schedules && plan.pipeline == 1 && orders_like_1f1b(plan), "schedule", kPipeline);
@@ -38,6 +41,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
        "the model has no attention that could be computed again");
   const bool is_narrow = plan.precision == DType::fp8 || plan.precision == DType::fp4;
   constexpr std::string_view kWide = "plan.precision has 16 bits or more";
+  note(plan.precision != DType::fp8, "scaling", "plan.precision is not fp8");
   constexpr std::string_view kNoLayers = "the model has no such layers";
   const bool has_layers = std::ranges::any_of(model.blocks, [](const Block& block) {
     return block.kind == BlockKind::encoder || block.kind == BlockKind::decoder;

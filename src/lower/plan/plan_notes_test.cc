@@ -39,6 +39,7 @@ TEST(PlanNotes, PartsOfLayersThatAreNotThere) {
   request.places = {{"recompute_modules", "--recompute-modules moe"},
                     {"wide_modules", "--set plan.wide_modules=moe"},
                     {"wide_last_layers", "--set plan.wide_last_layers=2"},
+                    {"scaling", "--set plan.scaling=current"},
                     {"expert_capacity", "--set plan.expert_capacity=2"}};
   request.plan.recompute = Recompute::selective;
   request.plan.recompute_modules = {Part::moe};
@@ -47,7 +48,8 @@ TEST(PlanNotes, PartsOfLayersThatAreNotThere) {
   Model model;
   model.facts.heads = 4;
   EXPECT_THAT(settings_without_effect(request, plan, model),
-              ElementsAre("--set plan.wide_last_layers=2 has no effect: plan.precision has 16 bits or more",
+              ElementsAre("--set plan.scaling=current has no effect: plan.precision is not fp8",
+                          "--set plan.wide_last_layers=2 has no effect: plan.precision has 16 bits or more",
                           "--set plan.wide_modules=moe has no effect: plan.precision has 16 bits or more",
                           "--recompute-modules moe has no effect: the model has none of these parts",
                           "--set plan.expert_capacity=2 has no effect: the model has no experts"));

@@ -507,6 +507,41 @@ TEST(ShardModel, OverlapRunsReductionsBesideWeightGradients) {
   }
 }
 
+// Megatron-LM's: the gather of the input beside its gradient's product, whose sum is reduced beside the
+// weight gradient's; all else is as without, the forward pass whole.
+TEST(ShardModel, OverlapOfGradientsLeavesTheRestAsItIs) {
+  Plan plan = plan_of(8);
+  plan.sequence_parallel = true;
+  const Model model = zoo_model("gpt3-175b");
+  const ShardedModel strict = shard_model(model, plan, 0, "plan");
+  plan.overlap_tensor_gradients = true;
+  const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+  const BlockShape& layer = shape_named(sharded, "layers.0");
+  const BlockShape& before = shape_named(strict, "layers.0");
+  EXPECT_EQ(communication(sharded, layer.forward), communication(strict, before.forward));
+  EXPECT_THAT(communication(sharded, layer.backward),
+              testing::UnorderedElementsAreArray(communication(strict, before.backward)));
+  EXPECT_EQ(arithmetic(sharded, layer.backward), arithmetic(strict, before.backward));
+  const auto waits = [](const ShardedModel& of, const Pass& pass, const PassStep& step,
+                        std::string_view name) {
+    return std::ranges::any_of(step.after,
+                               [&](std::uint32_t other) { return of.names[pass.steps[other].name] == name; });
+  };
+  for (const bool overlap : {false, true}) {
+    const ShardedModel& of = overlap ? sharded : strict;
+    const Pass& pass = overlap ? layer.backward : before.backward;
+    const PassStep& gradient = step_named(of, pass, "mlp.fc1", Phase::input_gradient);
+    const PassStep& weight = step_named(of, pass, "mlp.fc1", Phase::weight_gradient);
+    const PassStep& gather = step_named(of, pass, "mlp.fc1: all-gather", Phase::weight_gradient);
+    const PassStep& scatter = step_named(of, pass, "mlp.fc1: reduce-scatter", Phase::input_gradient);
+    EXPECT_EQ(waits(of, pass, gradient, "mlp.fc1: all-gather"), !overlap);
+    EXPECT_TRUE(waits(of, pass, weight, "mlp.fc1: all-gather"));
+    EXPECT_FALSE(waits(of, pass, weight, "mlp.fc1: reduce-scatter"));
+    EXPECT_EQ(&weight > &scatter, overlap);
+    EXPECT_LT(&gather, &weight);
+  }
+}
+
 TEST(ShardModel, OverlapCutsGathersAndScattersInPieces) {
   Plan plan = plan_of(8);
   plan.sequence_parallel = true;

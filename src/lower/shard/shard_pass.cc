@@ -35,6 +35,7 @@ class BlockWriter {
         tables_(tables),
         floats_(activation_dtype(plan)),
         overlaps_(plan.overlap_tensor || schedule_of(plan).overlaps_passes),
+        overlaps_gradients_(plan.overlap_tensor || plan.overlap_tensor_gradients),
         puts_off_(schedule_of(plan).overlaps_passes),
         entries_(entries(model, layout, block.first, block.end, floats_)) {
     // Embedding and head keep the wider type where a plan computes in fp8 (DeepSeek-AI 2024, section 3.3.1).
@@ -90,7 +91,7 @@ class BlockWriter {
   // Operators in reverse. Before an operator's input gradient comes what mirrors its forward exit, after it
   // what mirrors its entry; weight gradients hang beside, and those still waiting end the pass.
   Pass backward() {
-    PassWriter writer(overlaps_);
+    PassWriter writer(overlaps_ || overlaps_gradients_);
     for (std::uint32_t i = block_.end; i-- > block_.first;) {
       const CoreRun* run = run_of(i);
       const std::uint32_t first = run != nullptr ? run->first : i;
@@ -333,7 +334,7 @@ class BlockWriter {
     }
     pending_.push_back({i, regathered, gradient});
     // With overlap, leave() issues them once the reduction that they run beside is issued.
-    if (!puts_off_ && (!enters || !plan_.overlap_tensor)) flush(writer);
+    if (!puts_off_ && (!enters || !overlaps_gradients_)) flush(writer);
     if (here.exchange == Exchange::combine) all_to_all(writer, i, here.inputs, Phase::input_gradient, true);
   }
 
@@ -397,8 +398,9 @@ class BlockWriter {
   const Layout& layout_;
   ShardTables& tables_;
   DType floats_;
-  bool overlaps_;  // communication with what does not need it
-  bool puts_off_;  // weight gradients until the next communication, which they run beside
+  bool overlaps_;            // communication with what does not need it
+  bool overlaps_gradients_;  // tensor-parallel communication of the backward pass, likewise
+  bool puts_off_;            // weight gradients until the next communication, which they run beside
   std::vector<Entry> entries_;
   std::vector<OperatorWork> works_;  // of the block's operators
   std::vector<CoreRun> runs_;        // only with context parallelism

@@ -193,6 +193,7 @@ Work in_precision(Work work, const Operator& op, const Plan& plan, bool narrow,
   // The cast of a weight writes the narrow copy and reads it again for the product.
   if (kept != plan.precision && narrow && work.kind == WorkKind::matrix && op.weight_is_operand) {
     work.dtype = plan.precision;
+    if (work.dtype == DType::fp8) work.scaling = plan.scaling;
     work.bytes += size_of(weight_elements, plan.precision, op.name) * 2;
   }
   return work;

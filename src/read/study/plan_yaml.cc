@@ -167,6 +167,7 @@ void read_pipeline(const Config& config, PlanRequest& request) {
 void read_tensor_and_experts(const Config& config, Plan& plan) {
   set(config, "sequence_parallel", plan.sequence_parallel);
   set(config, "overlap_tensor", plan.overlap_tensor);
+  set(config, "overlap_tensor_gradients", plan.overlap_tensor_gradients);
   if (const auto method = config.find("context_method"))
     plan.context_method = read_choice(*method, {ContextMethod::ring, ContextMethod::all_to_all});
   if (const auto load = config.find("expert_load"))
@@ -248,6 +249,8 @@ void read_types(const Config& config, PlanRequest& request) {
   set(config, "weight_type", request.plan.weight_dtype);
   set(config, "gradient_type", request.plan.gradient_dtype);
   set(config, "parameter_type", request.plan.parameter_dtype);
+  if (const auto scaling = config.find("scaling"))
+    request.plan.scaling = read_choice(*scaling, {Scaling::delayed, Scaling::current, Scaling::block});
   set(config, "wide_first_layers", request.plan.wide_first_layers, 0);
   set(config, "wide_last_layers", request.plan.wide_last_layers, 0);
   if (const auto modules = config.find("wide_modules"))

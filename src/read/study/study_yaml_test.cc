@@ -98,12 +98,13 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
           "  {tensor: 8, pipeline: 4, context: 2, data: 16, expert: 4, expert_tensor: 2, virtual_stages: 2,\n"
           "   schedule: interleaved, stage_blocks: [3, 5], global_batch: 99999999999, micro_batch: 2,\n"
           "   sequence_parallel: true, overlap_tensor: true, overlap_pipeline: false,\n"
+          "   overlap_tensor_gradients: true,\n"
           "   scatter_gather: true,\n"
           "   context_method: all-to-all, expert_load: zipf, expert_skew: 0.5, seed: 7, zero: 3,\n"
           "   prefetch: false, reshard: false, hybrid_shard: 8, overlap_parameters: false,\n"
           "   offload: [optimizer, activations], accumulation_fusion: false, recompute_blocks: 3,\n"
           "   order: data-tensor-pipeline-context, weight_type: bf16, gradient_type: fp32,\n"
-          "   parameter_type: fp8, loss: narrow, loss_parallel: false}\n")
+          "   parameter_type: fp8, loss: narrow, loss_parallel: false, scaling: current}\n")
           .request;
   const Plan& plan = request.plan;
   EXPECT_EQ(request.tensor, 8);
@@ -120,6 +121,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_EQ(request.micro_batch, 2);
   EXPECT_TRUE(plan.sequence_parallel);
   EXPECT_TRUE(plan.overlap_tensor);
+  EXPECT_TRUE(plan.overlap_tensor_gradients);
   EXPECT_FALSE(plan.overlap_pipeline);
   EXPECT_TRUE(plan.scatter_gather);
   EXPECT_EQ(plan.context_method, ContextMethod::all_to_all);
@@ -134,6 +136,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_TRUE(plan.offload_optimizer);
   EXPECT_TRUE(plan.offload_activations);
   EXPECT_FALSE(plan.accumulation_fusion);
+  EXPECT_EQ(plan.scaling, Scaling::current);
   EXPECT_EQ(plan.loss, LossKernel::narrow);
   EXPECT_FALSE(plan.loss_parallel);
   EXPECT_EQ(plan.recompute, Recompute::block);

@@ -108,7 +108,7 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 25> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 27> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "dispatch_type",
@@ -126,8 +126,10 @@ constexpr std::array<std::string_view, 25> kFixedKeys = {"accumulation_fusion",
                                                          "loss_parallel",
                                                          "no_sync",
                                                          "optimizer",
+                                                         "overlap_tensor_gradients",
                                                          "parameter_type",
                                                          "precision",
+                                                         "scaling",
                                                          "seed",
                                                          "state_type",
                                                          "weight_type",

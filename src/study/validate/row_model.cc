@@ -233,7 +233,8 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
     // llm-foundry's benchmarks say attn_impl triton.
     source.text += names(row, "llm-foundry") ? "attention: flash-triton\n" : "attention: flash-2\n";
   } else if (names(row, "internevo")) {
-    // Its tables are of its first release (InternLM, fa7337b of July 2023), which asks for flash-attention 1.0.5.
+    // Its tables are of its first release (InternLM, fa7337b of July 2023), which asks for
+    // flash-attention 1.0.5.
     source.text += "attention: flash-triton\n";
   }
   return source;

@@ -214,6 +214,15 @@ bool is_recipe(const MeasuredPlan& row) {
   return names(row, "megatron-bridge") && release_of(row) > 0;
 }
 
+// "FP8" is current scaling ("FP8-CS"; of "FP8-CS (FP8-MX)" the first counts), for DeepSeek-V3 on H100 blocks
+// of 128 (fp8_sc of workload_base_configs.py).
+Scaling scaling_of(const MeasuredPlan& row) {
+  const std::string text = lower_case(row.precision);
+  const bool in_blocks = text.find("mx") != std::string::npos && text.find("cs") == std::string::npos;
+  const bool is_subchannel = begins_with_name(row.model, "deepseekv3") && is_device(row, "h100");
+  return in_blocks || is_subchannel ? Scaling::block : Scaling::current;
+}
+
 bool is_of(const MeasuredPlan& row, const Recipe& recipe) {
   const int release = release_of(row);
   return is_device(row, recipe.device) && begins_with_name(row.model, recipe.model) &&
@@ -273,6 +282,7 @@ void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
     if (!recomputed->modules.empty()) plan.recompute_modules = recomputed->modules;
   }
   keep_wide(row, *request.precision, plan);
+  if (is_recipe(row) && *request.precision == DType::fp8) plan.scaling = scaling_of(row);
   // Others say it in words.
   const auto either = [&](std::string_view one, std::string_view other) {
     const std::optional<bool> first = says(row, one), second = says(row, other);

@@ -185,8 +185,8 @@ void wait_for_kernels(Study& study, Time issue) {
 }
 
 // Gradients are added up and reduced in the type of the parameters, in buckets of 512 Mi of them, and updated
-// parameters are sent around before the next step begins (InternEvo, hybrid_zero_optim.py; overlap_sync_param and
-// reduce_bucket_size of its configurations).
+// parameters are sent around before the next step begins (InternEvo, hybrid_zero_optim.py; overlap_sync_param
+// and reduce_bucket_size of its configurations).
 void follow_internevo(Plan& plan) {
   constexpr std::int64_t kBucket = std::int64_t{512} << 20, kElement = 2;
   plan.gradient_dtype = DType::bf16;
@@ -230,6 +230,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel &&
       !begins_with_name(row.model, "nemotron-h"))
     study.request.plan.overlap_tensor = true;
+  // Korthikanti et al.'s steps (arXiv 2205.05198, section 4.2.2; Megatron-LM's default of then).
+  if (row.tensor > 1 && names(row, "2205.05198")) study.request.plan.overlap_tensor_gradients = true;
   // Megatron-LM's own option.
   if (names(row, "--tp-comm-overlap") && row.tensor > 1 && study.request.plan.sequence_parallel)
     study.request.plan.overlap_tensor = true;

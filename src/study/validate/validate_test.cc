@@ -228,6 +228,10 @@ TEST(RowStudy, RecipesNameWhatIsComputedAgainAndWhatStaysWide) {
   EXPECT_EQ(in_eight.wide_last_layers, 0);
   EXPECT_EQ(in_eight.wide_modules, Parts{Part::prediction});
   EXPECT_EQ(plan("Qwen3_30B_a3B", "GB200", "MXFP8", "26.08").wide_modules, Parts{});
+  EXPECT_EQ(plan("Qwen3_30B_a3B", "H100", "FP8", "26.02").scaling, Scaling::current);
+  EXPECT_EQ(plan("Qwen3_30B_a3B", "B200", "FP8-CS (FP8-MX)", "25.11").scaling, Scaling::current);
+  EXPECT_EQ(plan("Qwen3_30B_a3B", "B200", "FP8-MX", "25.11").scaling, Scaling::block);
+  EXPECT_EQ(plan("DeepSeekV3", "H100", "FP8", "25.09").scaling, Scaling::block);
   // A row's own words go before.
   row.recompute = "selective(norm,act)";
   EXPECT_EQ(modules("DeepSeekV3", "H100", "BF16", "25.09"), (Parts{Part::layernorm, Part::moe_act}));
@@ -242,6 +246,17 @@ TEST(RowStudy, TensorParallelismOverlapsWhereMegatronWasToldSo) {
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_tensor);
   row.sequence_parallel = "0";
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor) << "needs sequence parallelism";
+}
+
+TEST(RowStudy, KorthikantisStepsOverlapTheProductsOfGradients) {
+  MeasuredPlan row = small_row();
+  row.notes = "Megatron-LM";
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor_gradients);
+  row.notes = "arXiv 2205.05198 Table 5";
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_tensor_gradients);
+  row.tensor = 1;
+  row.data *= 2;
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor_gradients);
 }
 
 TEST(RowStudy, CapacitiesOfExpertsAreToldByTheNotes) {
