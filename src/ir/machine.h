@@ -49,9 +49,14 @@ struct MemoryRates {  // of the memory's bandwidth, by kernel
          loss = 1;
   Time launch;  // as KernelRates::launch, of kernels that only move bytes
   FittedRange range{};
+  // What of the L2 cache holds what the kernels before wrote, and how fast it is; 0: not known. Steps that
+  // are simulated do without (docs/validation.md, which has what uses them).
+  Bytes cache{};
+  Bandwidth cache_bandwidth{};
 };
 struct KernelRates {
   std::int64_t processors = 1;  // that blocks of threads are dealt to
+  std::int64_t threads = 0;     // that each of them holds; 0: not known
   Time launch;                  // from the end of the kernel before to the start of the work
   std::map<DType, MatrixRates> matrix;
   std::map<DType, AttentionRates> attention;

@@ -139,6 +139,7 @@ KernelRates read_kernel_rates(const Config& config) {
   KernelRates rates;
   constexpr std::int64_t kMostProcessors = 1 << 20;
   rates.processors = config.at("processors").count(1, kMostProcessors);
+  if (const auto threads = config.find("threads")) rates.threads = threads->count(1, kMostProcessors);
   rates.launch = config.at("launch").time();
   rates.matrix = read_by_type<MatrixRates>(config, "matrix", [](const Config& c) {
     return MatrixRates{read_share(c, "efficiency", 1), read_number(c, "ramp"), read_share(c, "tile_128", 1),
@@ -171,6 +172,10 @@ KernelRates read_kernel_rates(const Config& config) {
                     read_share(*memory, "loss", usual),
                     launch ? launch->time() : rates.launch,
                     read_range(*memory)};
+    if (const auto cache = memory->find("cache")) {
+      rates.memory.cache = cache->bytes();
+      rates.memory.cache_bandwidth = memory->at("cache_bandwidth").bandwidth();
+    }
     memory->reject_unknown_keys();
   }
   rates.sustained = read_share(config, "sustained", 1);

@@ -303,34 +303,23 @@ double sender_seconds(const Study& study, std::int64_t bytes, double delivered) 
 }
 
 Work within_layer(Work work, const MeasuredKernel& kernel, const Device& device) {
-  // NVIDIA's architecture white papers: GA100 has 40 MB, GH100 50 MB in two partitions, each of which keeps
-  // what its own multiprocessors read, so that half holds other data; GA102 6 MB in one. How much faster than
-  // the memory they are, additions that fit show. Threads of a multiprocessor: CUDA's table of compute
-  // capabilities.
-  struct Cache {
-    std::string_view device;
-    double bytes, of_memory;
-    std::int64_t threads;
-  };
-  constexpr std::array kCaches = {Cache{"a100-80gb-sxm", 20e6, 1.5, 2048}, Cache{"h100-sxm", 25e6, 1.8, 2048},
-                                  Cache{"a40", 6e6, 2, 1536}};
   constexpr std::int64_t kThreadsOfRow = 1024;  // vLLM's layernorm_kernels.cu
   const bool norm = work.kernel == Kernel::norm;
-  const auto* const cache = std::ranges::find(kCaches, device.name, &Cache::device);
   // What is bound by instructions gains nothing: activations and rotations take as long from either.
-  if (!is_of_engine(kernel) || cache == kCaches.end() || !device.kernels ||
+  if (!is_of_engine(kernel) || !device.kernels || device.kernels->memory.cache.value == 0 ||
       !(norm || work.kernel == Kernel::any) || work.kind == WorkKind::matrix)
     return work;
   const MemoryRates& rates = device.kernels->memory;
   auto bytes = static_cast<double>(work.bytes.value);
-  if (norm) {
-    const std::int64_t at_once = device.kernels->processors * (cache->threads / kThreadsOfRow);
+  if (norm && device.kernels->threads >= kThreadsOfRow) {
+    const std::int64_t at_once = device.kernels->processors * (device.kernels->threads / kThreadsOfRow);
     const std::int64_t waves = (kernel.m + at_once - 1) / at_once;
     bytes *= static_cast<double>(waves * at_once) / static_cast<double>(kernel.m);
   }
   const double share = norm ? rates.norm : rates.efficiency;
-  const double saved = share / std::max(share, rates.efficiency) - share / cache->of_memory;
-  bytes -= std::min(bytes, cache->bytes) * saved;
+  const double of_memory = rates.cache_bandwidth.value / device.memory_bandwidth.value;
+  const double saved = share / std::max(share, rates.efficiency) - share / of_memory;
+  bytes -= std::min(bytes, static_cast<double>(rates.cache.value)) * saved;
   work.bytes = Bytes(std::llround(bytes));
   return work;
 }
