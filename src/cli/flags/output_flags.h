@@ -28,8 +28,8 @@ struct OutputFlags {
   TimelineSelection selection() const;
   // The chosen ranks of the timeline. Throws Error where one is beyond `ranks`.
   std::vector<std::int32_t> recorded_ranks(std::int64_t ranks) const;
-  // Writes the run's files and `more`, all of them or none, and none over what the session reads. Folders that
-  // are missing are made: the one of --csv and `folders`.
+  // Writes the run's files and `more`, all of them or none, and none over what the session reads. Folders
+  // that are missing are made: the one of --csv and `folders`.
   void write(const Session& session, const Run& run, std::vector<NamedContents> more = {},
              std::vector<std::string> folders = {}) const;
 };

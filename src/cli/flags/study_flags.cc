@@ -314,8 +314,8 @@ Config StudyFlags::configuration(std::string_view command, const std::vector<Ove
       throw Error(flag, "the name contains a dot", "put it under model.dimensions in a study file");
     set("model.dimensions." + name, fmt::format("{}", size), flag);
   }
-  // In this order, as the last one counts: keys that --set gives stand below those of flags, and what a search
-  // sets is over all.
+  // In this order, as the last one counts: keys that --set gives stand below those of flags, and what a
+  // search sets is over all.
   overrides.insert(overrides.end(), settings.begin(), settings.end());
   if (!study) {
     for (const std::string& setting : settings) {

@@ -282,7 +282,8 @@ bool is_booksim(std::string_view text) {
   }
 }
 
-// After whatever a launcher or NCCL_DEBUG printed before: "# out-of-place in-place", "# size count ... busbw".
+// After whatever a launcher or NCCL_DEBUG printed before: "# out-of-place in-place", "# size count
+// ... busbw".
 bool is_nccl_tests(std::string_view text) {
   bool has_places = false;
   for (; !text.empty(); text.remove_prefix(std::min(text.find('\n') + 1, text.size()))) {

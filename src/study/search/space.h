@@ -64,8 +64,8 @@ class SearchSpace {
   std::size_t outer_ = 0;
 };
 
-// Throws `error` of a plan, put to where the user gave what it is about, if it is one of all plans: about values
-// that do not vary (Error::keys), where machines and ranks do not either.
+// Throws `error` of a plan, put to where the user gave what it is about, if it is one of all plans: about
+// values that do not vary (Error::keys), where machines and ranks do not either.
 void refuse_all_plans(const SearchSpace& space, const PlanRequest& request, const Error& error);
 
 }  // namespace armilla
