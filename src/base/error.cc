@@ -21,7 +21,8 @@ Error::Error(std::string where_, std::string message_, std::string hint_, std::v
       keys(std::move(keys_)),
       text_(compose(where, message, hint)) {}
 
-// Written here, not inline: hundreds of places throw, and every one of them would hold the code of five strings.
+// Written here, not inline: hundreds of places throw, and every one of them would hold the code of five
+// strings.
 Error::Error(const Error&) = default;
 Error::~Error() = default;
 

@@ -16,7 +16,8 @@ namespace armilla {
 
 class Error : public std::exception {
  public:
-  Error(std::string where_, std::string message_, std::string hint_ = {}, std::vector<std::string> keys_ = {});
+  Error(std::string where_, std::string message_, std::string hint_ = {},
+        std::vector<std::string> keys_ = {});
   Error(const Error&);
   ~Error() override;
 

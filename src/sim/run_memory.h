@@ -1,7 +1,7 @@
 // What runs of one study have in common, kept from one to the next: how collectives are planned
-// (sim/collective_plan.h), what lone ones did (sim/memo/lone_plays.h), and which ranks of jobs of one structure
-// fare alike (sim/fold/known_folds.h). All of it follows from the study's machine, collectives, network and
-// what-if, so that a run results in the same with what earlier ones left and without.
+// (sim/collective_plan.h), what lone ones did (sim/memo/lone_plays.h), and which ranks of jobs of one
+// structure fare alike (sim/fold/known_folds.h). All of it follows from the study's machine, collectives,
+// network and what-if, so that a run results in the same with what earlier ones left and without.
 //
 // One run at a time may use it: who has several threads has several of these. It forgets what it knows before
 // a run when that has become too much (some tens of MB). After a run that threw Error it is not to be used
@@ -27,7 +27,8 @@ class RunMemory {
   RunMemory(const RunMemory&) = delete;
   RunMemory& operator=(const RunMemory&) = delete;
 
-  // For sim: what the next run uses (sim/memo/kept_parts.h). What the last one knew of its groups is forgotten.
+  // For sim: what the next run uses (sim/memo/kept_parts.h). What the last one knew of its groups
+  // is forgotten.
   struct Parts;
   Parts& begin_run();
 

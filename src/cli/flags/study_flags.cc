@@ -351,8 +351,10 @@ std::string StudyFlags::as_typed(std::string_view text) const {
   const auto put = [&](std::string_view key, std::string_view flag, bool given) {
     // Keys of one word ("compute", "network") are words of any sentence, too.
     if (key.find('.') == std::string_view::npos) return;
+    // By --set plan.batch=4, or as one of the map of --set plan={batch: 4}.
     const bool set = std::any_of(settings.begin(), settings.end(), [&](std::string_view setting) {
-      return setting.substr(0, setting.find('=')) == key;
+      const std::string_view name = setting.substr(0, setting.find('='));
+      return key == name || (key.starts_with(name) && key[name.size()] == '.');
     });
     if (!set && (given || !study)) replace_key(typed, key, flag);
   };

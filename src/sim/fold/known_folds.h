@@ -1,9 +1,9 @@
-// Classes of ranks that are kept from one run to the next: plans of a search, and runs of one plan, often have
-// the same groups and issue the same, so that the same ranks fare alike.
+// Classes of ranks that are kept from one run to the next: plans of a search, and runs of one plan, often
+// have the same groups and issue the same, so that the same ranks fare alike.
 //
 // Structures are compared in full: programs of ranks, groups, and what every program issues, with all that
-// colours ranks (sim/fold/rank_colours.h); machine, network and what-if are one study's. Only of networks over
-// dimensions. Cost: O(ranks x families + items) instead of several colourings of all ranks. The latest
+// colours ranks (sim/fold/rank_colours.h); machine, network and what-if are one study's. Only of networks
+// over dimensions. Cost: O(ranks x families + items) instead of several colourings of all ranks. The latest
 // structures are kept, kMost at most and fewer of large jobs.
 #pragma once
 

@@ -245,9 +245,8 @@ std::vector<std::pair<const CollectivePlan*, std::int64_t>> CollectivePlanner::p
   for (std::int64_t chunk = 0; chunk < count; ++chunk) {
     const Bytes bytes = chunk_bytes(call, chunk, count);
     const ChunkWay& way = ways_of_chunks[static_cast<std::size_t>(chunk)];
-    const auto before = std::ranges::find_if(looked_up, [&](const auto& plan) {
-      return std::get<0>(plan) == bytes && std::get<1>(plan) == way;
-    });
+    const auto before = std::ranges::find_if(
+        looked_up, [&](const auto& plan) { return std::get<0>(plan) == bytes && std::get<1>(plan) == way; });
     if (before != looked_up.end()) {
       ++found[std::get<2>(*before)].second;
       continue;

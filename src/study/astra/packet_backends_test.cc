@@ -263,7 +263,7 @@ TEST_F(HtsimRun, SaysWhatIsWrong) {
             "  hint: put --quiet before --htsim_opts");
   EXPECT_EQ(refusal(on_htsim(1, {"-topo"})), "--htsim_opts: -topo has no value");
   EXPECT_EQ(refusal(on_htsim(1, {"--htsim_opts"})), "--htsim_opts: is given twice");
-  EXPECT_EQ(refusal(on_htsim(1, {"-topo", write("no.topo", "topology: [Ring]\n")})).substr(0, 60),
+  EXPECT_EQ(refusal(on_htsim(1, {"-topo", write("no.topo", "topology: [Ring]\n")})).substr(0, 63),
             "--htsim_opts -topo no.topo: is not a topology of htsim's\n  hint");
   Astra2Request asked = on_htsim(1, {"-topo", topology()});
   asked.settings.htsim.protocol = "ndp";

@@ -145,8 +145,8 @@ class PlanEvaluator {
     std::unique_ptr<RunMemory> memory;
   };
   std::map<const Study*, std::vector<KeptMemory>> memories_;
-  std::map<std::int64_t, std::shared_ptr<const Model>> models_;    // by micro-batch
-  std::map<std::int64_t, Error> refused_models_;  // likewise: why they cannot be computed with
+  std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
+  std::map<std::int64_t, Error> refused_models_;                 // likewise: why they cannot be computed with
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
   std::map<std::int64_t, LeastCommunication> communication_;  // by ranks
   // By what places its groups, and by schedule; and by what decides on the exchange.

@@ -283,9 +283,9 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
 double sender_seconds(const Study& study, std::int64_t bytes, double delivered) {
   constexpr std::size_t kCalls =
       11;  // vidur/profiling/collectives/collectives_wrapper.py, whose rank 0 sends
-  // What a sender may be ahead of the receiver on NCCL's two channels to a peer: 8 chunks of 128 KiB on either
-  // side (NCCL_P2P_NET_CHUNKSIZE), and what Linux's sockets hold, 4 MiB to be sent and, of 6 MiB for what has
-  // come, the half that is payload (tcp_wmem, tcp_rmem, tcp_adv_win_scale in ip-sysctl).
+  // What a sender may be ahead of the receiver on NCCL's two channels to a peer: 8 chunks of 128 KiB on
+  // either side (NCCL_P2P_NET_CHUNKSIZE), and what Linux's sockets hold, 4 MiB to be sent and, of 6 MiB for
+  // what has come, the half that is payload (tcp_wmem, tcp_rmem, tcp_adv_win_scale in ip-sysctl).
   constexpr double kMebibyte = 1 << 20, kChannels = 2, kAhead = kChannels * (1 + 1 + 4 + 3) * kMebibyte;
   const Dimension& network = study.machine.dimensions.back();
   const double line = network.bandwidth.value, attained = line * network.efficiency;
