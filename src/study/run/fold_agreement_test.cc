@@ -192,5 +192,19 @@ TEST_F(FoldAgreement, MicroBatchesThatRepeatFareTheSame) {
   EXPECT_GT(left_out, 10 / kCaseStep);
 }
 
+// Gathers and exchanges share an axis of a torus, and messages of one sender wait there for each other.
+TEST_F(FoldAgreement, MicroBatchesRepeatWhereMessagesWaitForSharedRings) {
+  std::string text =
+      "model: " + (folder_ / "llama.yaml").string() +
+      "\nmachine: {name: torus, elastic: true, device: tpu-v5p, dimensions: [{name: x, kind: Ring, size: 2, "
+      "bandwidth: 10GB/s, latency: 1us}, {name: y, kind: Ring, size: 8, bandwidth: 10GB/s, latency: 1us}]}\n"
+      "plan: {ranks: 16, tensor: 4, zero: 3, micro_batch: 1, micro_batches: 40, recompute: full}\n";
+  const Study study = prepare_study(read_study(Config::parse(text, "study.yaml", {})));
+  const auto one = run_study(study, {.intervals = false});
+  const auto all = run_study(study, {.fold_time = false, .intervals = false});
+  EXPECT_FALSE(one.result.classes.front().repeated.empty());
+  EXPECT_EQ(one.result.iteration, all.result.iteration);
+}
+
 }  // namespace
 }  // namespace armilla
