@@ -98,8 +98,18 @@ TEST(Config, DuplicateKeysAreRefused) {
 }
 
 TEST(Config, SyntaxErrorsAreLocated) {
-  EXPECT_EQ(parse_error("a: [1, 2\n"), "f.yaml:2:1: not valid YAML: end of sequence flow not found");
-  EXPECT_EQ(parse_error("a: b: c\n"), "f.yaml:1:5: not valid YAML: illegal map value");
+  EXPECT_EQ(parse_error("a: [1, 2\n"),
+            "f.yaml:2:1: not valid YAML: a '[' is not closed\n  hint: is a ']' or a comma missing?");
+  EXPECT_EQ(parse_error("a: {b: 2\n"),
+            "f.yaml:2:1: not valid YAML: a '{' is not closed\n  hint: is a '}' or a comma missing?");
+  EXPECT_EQ(parse_error("a: b: c\n"),
+            "f.yaml:1:5: not valid YAML: a second ': ' in one line\n  hint: put quotes around a text that "
+            "contains ': '");
+  EXPECT_EQ(parse_error("a:\n\tb: c\n"),
+            "f.yaml:2:3: not valid YAML: the line is indented with a tab\n  hint: indent it with spaces");
+  EXPECT_EQ(parse_error("a: {b: 2}\n  c: 3\n"),
+            "f.yaml:2:3: not valid YAML: the line does not go with those before it\n  hint: keys of one map "
+            "are indented alike");
   EXPECT_EQ(parse_error("a: *nothing\n"), "f.yaml:1:4: not valid YAML: the referenced anchor is not defined");
   EXPECT_EQ(
       parse_error("? [1]\n: 2\n"),

@@ -5,6 +5,8 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <sstream>
@@ -167,6 +169,45 @@ const YamlValue* YamlValue::find(std::string_view wanted) const {
   return nullptr;
 }
 
+namespace {
+
+struct Complaint {
+  std::string_view said, hint;
+};
+
+constexpr Complaint kTab = {"the line is indented with a tab", "indent it with spaces"};
+
+// What yaml-cpp says in the words of its grammar.
+Complaint in_plain_words(std::string_view message) {
+  struct Known {
+    std::string_view message;
+    Complaint complaint;
+  };
+  static constexpr std::array kKnown = {
+      Known{"illegal map value",
+            {"a second ': ' in one line", "put quotes around a text that contains ': '"}},
+      Known{"end of sequence flow not found", {"a '[' is not closed", "is a ']' or a comma missing?"}},
+      Known{"end of map flow not found", {"a '{' is not closed", "is a '}' or a comma missing?"}},
+      Known{"end of map not found",
+            {"the line does not go with those before it", "keys of one map are indented alike"}},
+      Known{"end of sequence not found",
+            {"the line does not go with those before it", "the dashes of one list are indented alike"}},
+  };
+  for (const Known& known : kKnown) {
+    if (known.message == message) return known.complaint;
+  }
+  return {message, {}};
+}
+
+bool is_indented_with_tab(std::string_view text, const YAML::Mark& mark) {
+  for (int line = 0; line < mark.line; ++line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const std::size_t indent = text.find_first_not_of(" \t");
+  return text.substr(0, indent).find('\t') != std::string_view::npos;
+}
+
+}  // namespace
+
 YamlValue parse_yaml(std::string_view text, const std::string& name) {
   if (text.find('\0') != std::string_view::npos) throw Error(name, "is a binary file, not YAML");
   if (text.size() > kLongestText)
@@ -185,7 +226,9 @@ YamlValue parse_yaml(std::string_view text, const std::string& name) {
   } catch (const YAML::Exception& e) {
     const std::string where =
         e.mark.is_null() ? name : fmt::format("{}:{}:{}", name, e.mark.line + 1, e.mark.column + 1);
-    throw Error(where, fmt::format("not valid YAML: {}", e.msg));
+    const auto [said, hint] =
+        e.mark.is_null() || !is_indented_with_tab(text, e.mark) ? in_plain_words(e.msg) : kTab;
+    throw Error(where, fmt::format("not valid YAML: {}", said), std::string(hint));
   }
 }
 

@@ -249,7 +249,7 @@ TEST(AstraEngine, RefusesWhatWouldNeverEndOrFit) {
   job.collective(CollectiveKind::all_to_all, 1 << 20);
   EXPECT_EQ(
       error_of([&] { simulate(job.graph, wide, {.fold = false}); }),
-      "simulation: the run would take about 3.4e+10 messages, the limit is 2e+09\n"
+      "simulation: the run would take about 3.4e+10 messages, the limit is 2,000,000,000\n"
       "  hint: choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
   system.splits = 1'000'000;
   EXPECT_EQ(error_of([&] { one_collective(CollectiveKind::all_reduce, 1 << 30, system); }),

@@ -303,7 +303,7 @@ TEST(Simulate, ARunBeyondTheMessageBudgetIsRefused) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "simulation: the run would take about 1.1e+02 messages, the limit is 1.1e+02\n"
+                 "simulation: the run would take about 112 messages, the limit is 111\n"
                  "  hint: choose other algorithms, fewer chunks or fewer ranks, or raise the limit with "
                  "--max-messages");
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "sim/astra/astra_plan.h"
 #include "sim/link_loads.h"
 
@@ -27,6 +28,11 @@ MemberTraffic traffic_per_member(const CustomCollective& custom, Bytes call) {
     }
   }
   return sent;
+}
+
+// A count of messages below `many` in digits.
+std::string count_text(double count, double many) {
+  return count < many ? with_separators(std::llround(count)) : fmt::format("{:.2g}", count);
 }
 
 // Of `ranks`; `traffic_of(rank, call)` is what one member sends. Throws Error for more than `most` in all.
@@ -52,10 +58,10 @@ Effort sum_up(const Graph& graph, std::span<const Issued> issued, const Ranks& r
     }
   }
   if (effort.all_messages <= most) return effort;
-  throw Error(
-      "simulation",
-      fmt::format("the run would take about {:.2g} messages, the limit is {:.2g}", effort.all_messages, most),
-      "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
+  throw Error("simulation",
+              fmt::format("the run would take about {} messages, the limit is {}",
+                          count_text(effort.all_messages, 1e6), count_text(most, 1e15)),
+              "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
 }
 
 }  // namespace
