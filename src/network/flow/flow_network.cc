@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -71,6 +72,15 @@ class FlowNetwork final : public Network, public RoundObserver, public Fluids::C
     under_way_[number] = message;
     // Nobody can say when: others that come may slow it down.
     return kEndOfTime;
+  }
+
+  // Each sees the loads of those before it: an order of events is no order of what they are.
+  void sort(std::span<std::uint32_t> numbers) const override {
+    if (!adaptive_) return;
+    std::ranges::sort(numbers, {}, [&](std::uint32_t number) {
+      const Message& message = under_way_[number];
+      return std::tuple(message.source, message.destination, message.sender);
+    });
   }
 
   void begins(std::uint32_t number) override {

@@ -52,16 +52,25 @@ void Fluids::begin(std::uint32_t fluid) {
   flight.state = State::moving;
   flight.left = static_cast<double>(flight.bytes.value);
   flight.begun = flight.since = queue_.now();
-  client_.begins(fluid);
+  begun_.push_back(fluid);
   if (flight.bytes == Bytes(0)) {
     flight.done = queue_.now();
     expect(fluid);
-    return;
+  } else {
+    // Its end is known at the end of the round, with its rate.
+    flight.event = flight.done = kEndOfTime;
   }
-  // Its end is known at the end of the round, with its rate.
-  flight.event = flight.done = kEndOfTime;
-  rates_.add(fluid);
-  changed_ = true;
+}
+
+void Fluids::tell_begun() {
+  client_.sort(begun_);
+  for (const std::uint32_t fluid : begun_) {
+    client_.begins(fluid);
+    if (flights_[fluid].bytes == Bytes(0)) continue;
+    rates_.add(fluid);
+    changed_ = true;
+  }
+  begun_.clear();
 }
 
 void Fluids::end(std::uint32_t fluid) {

@@ -26,7 +26,9 @@ class Fluids final : public EventHandler {
   class Client {
    public:
     virtual ~Client() = default;
-    // It is about to move: until the call returns, its links may still be changed.
+    // Puts those that began in one round in the order in which they are told, where it matters.
+    virtual void sort(std::span<std::uint32_t>) const {}
+    // It began to move in the round that ends: until the call returns, its links may still be changed.
     virtual void begins(std::uint32_t fluid) = 0;
     // All of it is through. It is remembered until the client closes it.
     virtual void is_through(std::uint32_t fluid) = 0;
@@ -51,6 +53,7 @@ class Fluids final : public EventHandler {
   void handle(std::uint64_t argument) override;
   // Whoever observes the rounds says so when nothing begins or ends any more in one.
   void round_over() {
+    if (!begun_.empty()) tell_begun();
     if (changed_) work_out_rates();
   }
 
@@ -89,6 +92,7 @@ class Fluids final : public EventHandler {
 
   void begin(std::uint32_t fluid);
   void end(std::uint32_t fluid);
+  void tell_begun();
   void expect(std::uint32_t fluid);
   void look_again(std::uint32_t fluid);
   void work_out_rates();
@@ -97,7 +101,8 @@ class Fluids final : public EventHandler {
   EventQueue& queue_;
   Client& client_;
   std::vector<Connection> connections_;
-  std::vector<Flight> flights_;  // by their number among the rates
+  std::vector<Flight> flights_;       // by their number among the rates
+  std::vector<std::uint32_t> begun_;  // in this round
   std::uint32_t target_;
   bool changed_ = false;
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <ranges>
 #include <set>
 
 #include "base/error_testing.h"
@@ -330,6 +331,23 @@ TEST(Routings, AdaptiveMessagesSpreadBeyondTheirOwnLinks) {
   const double spread = last("spray");
   EXPECT_GT(last("first"), 2 * spread);
   EXPECT_LT(last("adaptive"), 1.25 * spread);
+}
+
+// Messages that begin at one moment choose in the order of who they are, not of their events: a state that
+// comes again goes on as before.
+TEST(Routings, AdaptiveMessagesOfOneMomentChooseInAnyOrder) {
+  const Machine machine = leaf_spine(3, 4);
+  std::vector<Sent> sent;
+  for (std::int32_t from = 0; from < 12; ++from)
+    sent.push_back({{from, (5 * from + 4) % 12, Bytes(100'000 * (1 + from))}, Time(0)});
+  for (const std::string routing : {"adaptive", "ugal", "progressive"}) {
+    const Seen forward = play(machine, "flow:routing=" + routing, sent);
+    std::vector<Sent> turned(sent.rbegin(), sent.rend());
+    const Seen backward = play(machine, "flow:routing=" + routing, turned);
+    EXPECT_TRUE(std::ranges::equal(forward.arrivals, std::views::reverse(backward.arrivals))) << routing;
+    EXPECT_TRUE(std::ranges::equal(forward.links, backward.links, {}, &LinkUse::bytes, &LinkUse::bytes))
+        << routing;
+  }
 }
 
 // All devices of a leaf send to the next leaf of a circle of switches: half of it goes the long way
