@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/progress.h"
 #include "ir/flit.h"
 #include "ir/traffic.h"
 #include "network/network.h"
@@ -15,8 +16,9 @@
 namespace armilla {
 
 // Offers the study's traffic until its figures stand. Throws Error for sizes that are none, for combinations
-// that are not modelled, and when packets can wait for each other for ever.
-RateResult simulate_flits(const FlitStudy& study);
+// that are not modelled, for what may take more than an hour (with an estimate), and when packets can wait for
+// each other for ever.
+RateResult simulate_flits(const FlitStudy& study, Progress& progress = no_progress());
 
 // "8 x 8 mesh, dimension order; 4 VCs of 8 flits; uniform traffic, 0.2 flits per node and cycle in packets of
 // 5".

@@ -64,11 +64,10 @@ TrafficResult run_booksim(const NetRequest& request) {
                   fmt::format("BookSim's are from {} to {}", INT32_MIN, INT32_MAX));
     study.seed = *request.seed;
   }
-  request.progress->begin("simulating flits");
   TrafficResult result;
   result.title = describe(study);
   try {
-    const RateResult rate = simulate_flits(study);
+    const RateResult rate = simulate_flits(study, *request.progress);
     if (const std::optional<double> latency = zero_load_latency(study, rate.hops_avg);
         latency && !rate.saturated)
       result.facts.emplace_back(

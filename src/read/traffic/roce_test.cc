@@ -157,7 +157,7 @@ TEST_F(RoceConfigFile, SaysWhatIsWrongAndWhere) {
             "marking off "
             "with ENABLE_QCN 0");
   EXPECT_EQ(refusal("BUFFER_SIZE 9999\n"),
-            "config.txt:3: BUFFER_SIZE in MB, of one switch,: 9999 is out of range\n  hint: from 1 to 4095");
+            "config.txt:3: BUFFER_SIZE (MB of a switch): 9999 is out of range\n  hint: from 1 to 4095");
   EXPECT_EQ(refusal("ENABLE_QCN 0\nLINK_DOWN 5 0 1\n"),
             "config.txt: LINK_DOWN: there is no link between 0 and 1");
   EXPECT_EQ(refusal("L2_ACK_INTERVAL 0\n"),
