@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "network/flit.h"
 #include "network/flow.h"
 #include "network/packet.h"
 #include "network/routing/ways.h"
@@ -91,6 +92,8 @@ constexpr std::array kFlowNetworks = {
                 kPacketParameters, run_packet, sprays},
     FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters,
                 run_fluid, nullptr},
+    FlowNetwork{"flit", "routers with virtual channels and credits, flit by flit, as BookSim and Garnet",
+                kFlitParameters, nullptr, nullptr, flit_traffic},
 };
 
 }  // namespace
@@ -102,6 +105,9 @@ std::span<const FlowNetwork> flow_networks() {
 TrafficResult run_flows(const ComponentChoice& network, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
+  if (row.run == nullptr)
+    throw Error(network.where, "has no hosts of ns-3, whose file these flows are of",
+                "give the topology with --traffic flow.txt");
   if (values.is_set("routing") && values.choice("routing") != "ecmp-ns3")
     throw Error(values.where("routing"), "the file's flows go where ns-3's ECMP hashes them",
                 "give a topology with --traffic");
@@ -112,6 +118,10 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
                         std::span<const DamagedLink> damage, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
+  if (row.run_over != nullptr) {
+    job.graph = network_graph(links_of(machine));
+    return row.run_over(job, machine, damage, values);
+  }
   const bool sprays = row.sprays != nullptr && row.sprays(values);
   // Each flow for itself, as ns-3 does, is how they go where nothing is chosen.
   const bool chosen = sprays || (values.is_set("routing") && values.choice("routing") != "ecmp-ns3");

@@ -40,14 +40,11 @@ struct NetRequest {
 ComponentChoice network_of(const NetRequest& request) {
   const std::string name =
       request.network.empty() ? std::string(flow_networks().front().name) : request.network;
-  if (name.substr(0, name.find(':')) == "flit")
-    throw Error("--network flit", "plays traffic by rate, and these are flows",
-                "a configuration of BookSim is such traffic; armilla run and collective take --network flit");
   return parse_component(request.fast_forward ? with_fast_forward(name) : name, "--network " + name);
 }
 
 TrafficResult run_booksim(const NetRequest& request) {
-  if (!request.network.empty())
+  if (!request.network.empty() && request.network != "flit")
     throw Error("--network " + request.network,
                 fmt::format("is what flows run on, and {} is traffic by rate on routers", request.file),
                 "omit it");

@@ -447,10 +447,11 @@ TEST(SimulateFlits, SaysWhatIsOutOfRange) {
             "the buffers of the network hold 4.47e+11 flits together\n  hint: at most 2.68e+08");
   constexpr auto kHint =
       "\n  hint: fewer or shorter samples: averages stand after some thousand packets per node";
-  EXPECT_EQ(error([](FlitStudy& s) { s.measuring.most_samples = 1'000'000; }),
-            std::string("up to 1.6e+09 packets would be simulated in up to 1e+09 cycles of 16 nodes, about 18 "
-                        "min") +
-                kHint);
+  EXPECT_EQ(
+      error([](FlitStudy& s) { s.measuring.most_samples = 1'000'000; }),
+      std::string("up to 1.6e+09 packets would be simulated in up to 1e+09 cycles of 16 nodes, about 18 "
+                  "min") +
+          kHint);
   // Few packets, but of many flits, or in many cycles.
   EXPECT_EQ(error([](FlitStudy& s) {
               s.measuring.most_samples = 100'000;
@@ -459,14 +460,15 @@ TEST(SimulateFlits, SaysWhatIsOutOfRange) {
             std::string("up to 1.6e+08 packets would be simulated in up to 1e+08 cycles of 16 nodes, about 3 "
                         "h") +
                 kHint);
-  EXPECT_EQ(error([](FlitStudy& s) {
-              s.measuring.sample_cycles = 1'000'000'000;
-              s.measuring.most_samples = 100;
-              s.traffic.packets_per_node_cycle = 1e-6;
-            }),
-            std::string("up to 1.6e+06 packets would be simulated in up to 1e+11 cycles of 16 nodes, about 107 "
-                        "min") +
-                kHint);
+  EXPECT_EQ(
+      error([](FlitStudy& s) {
+        s.measuring.sample_cycles = 1'000'000'000;
+        s.measuring.most_samples = 100;
+        s.traffic.packets_per_node_cycle = 1e-6;
+      }),
+      std::string("up to 1.6e+06 packets would be simulated in up to 1e+11 cycles of 16 nodes, about 107 "
+                  "min") +
+          kHint);
   EXPECT_THAT(error([](FlitStudy& s) { s.router.virtual_channels = 1; }),
               testing::AllOf(testing::HasSubstr(
                                  "virtual channels = 1: packets can wait for each other for ever (deadlock)"),

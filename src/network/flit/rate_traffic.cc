@@ -332,12 +332,12 @@ void check(const FlitStudy& study, const FlitNetwork& network) {
       packets * static_cast<double>(study.traffic.packet_flits) * kHopsGuess / kHopsPerSecond +
       coins / kCoinsPerSecond;
   if (packets >= kMostPackets || seconds > kLongestSeconds)
-    throw Error("",
-                fmt::format("up to {:.3g} packets would be simulated in up to {:.3g} cycles of {} nodes, "
-                            "about {}",
-                            packets, coins / static_cast<double>(network.nodes), network.nodes,
-                            rough_time(seconds)),
-                "fewer or shorter samples: averages stand after some thousand packets per node");
+    throw Error(
+        "",
+        fmt::format("up to {:.3g} packets would be simulated in up to {:.3g} cycles of {} nodes, "
+                    "about {}",
+                    packets, coins / static_cast<double>(network.nodes), network.nodes, rough_time(seconds)),
+        "fewer or shorter samples: averages stand after some thousand packets per node");
   if (network.rule == RouteRule::global_hops && router.virtual_channels < 2)
     throw Error("virtual channels = 1",
                 "packets of a dragonfly would wait for each other for ever (deadlock)",
@@ -362,8 +362,8 @@ RateResult simulate_flits(const FlitStudy& study, Progress& progress) {
 
 std::string describe(const FlitStudy& study) {
   constexpr std::array<std::string_view, 4> kTopologies = {"mesh", "torus", "fat tree", "dragonfly"};
-  constexpr std::array<std::string_view, 3> kRoutings = {"dimension order", "nearest common ancestor",
-                                                         "minimal routing"};
+  constexpr std::array<std::string_view, 3> kRoutingWords = {"dimension order", "nearest common ancestor",
+                                                             "minimal routing"};
   constexpr std::array<std::string_view, 7> kPatterns = {
       "uniform", "transpose", "tornado", "bit-complement", "bit-reverse", "shuffle", "neighbour"};
   const std::string_view topology = kTopologies[static_cast<std::size_t>(study.topology)];
@@ -379,7 +379,7 @@ std::string describe(const FlitStudy& study) {
   const FlitTraffic& traffic = study.traffic;
   return fmt::format(
       "{}{}, {}; {} VCs of {} flits; {} traffic, {:.4g} flits per node and cycle in packets of {}", size,
-      topology, kRoutings[static_cast<std::size_t>(study.routing)], study.router.virtual_channels,
+      topology, kRoutingWords[static_cast<std::size_t>(study.routing)], study.router.virtual_channels,
       study.router.buffer, kPatterns[static_cast<std::size_t>(traffic.pattern)],
       traffic.packets_per_node_cycle * static_cast<double>(traffic.packet_flits), traffic.packet_flits);
 }
