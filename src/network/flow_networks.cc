@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <variant>
 
 #include "base/error.h"
 #include "network/flit.h"
@@ -35,6 +36,7 @@ constexpr std::array kPacketParameters = {
     kPathsParameter,
     kWindowParameter,
     kTrimQueueParameter,
+    kBufferParameter,
     kFastForwardParameter,
 };
 
@@ -118,9 +120,17 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
                         std::span<const DamagedLink> damage, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
+  // Whose file has numbers for its nodes meets them again.
+  const auto with_numbers = [graph = network_graph(links_of(machine))](TrafficResult result) {
+    for (FlowResult& flow : std::get<FlowsResult>(result.outcome).flows) {
+      flow.source = graph.number_of(flow.source);
+      flow.destination = graph.number_of(flow.destination);
+    }
+    return result;
+  };
   if (row.run_over != nullptr) {
     job.graph = network_graph(links_of(machine));
-    return row.run_over(job, machine, damage, values);
+    return with_numbers(row.run_over(job, machine, damage, values));
   }
   const bool sprays = row.sprays != nullptr && row.sprays(values);
   // Each flow for itself, as ns-3 does, is how they go where nothing is chosen.
@@ -158,7 +168,7 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
     };
     job.choice = ways.routing().choice;
   }
-  return row.run(std::move(job), values);
+  return with_numbers(row.run(std::move(job), values));
 }
 
 }  // namespace armilla

@@ -52,8 +52,7 @@ constexpr std::array kPacketNetworkParameters = {
     kTrimQueueParameter,
     kFastForwardParameter,
     ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
-    ParameterInfo{"buffer", ParameterType::bytes, "",
-                  "of a switch, that its ports share, beyond what each has for itself; else 32MiB"},
+    kBufferParameter,
     ParameterInfo{
         "routing", ParameterType::choice, "",
         "which ways messages take over a graph: armilla list routings; else ecmp, with ndp and eqds spray",

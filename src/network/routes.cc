@@ -22,12 +22,14 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
     near_[b].push_back({a, 2 * link + 1});
   }
   // The order in which a search visits neighbours: hosts by number, then switches from the last to the first.
+  // Numbers are those of the file that they are from.
   // (ns-3 orders them by address in memory, where its switches, large objects, lie in falling order.)
   for (std::vector<Neighbour>& list : near_) {
     std::sort(list.begin(), list.end(), [&](const Neighbour& x, const Neighbour& y) {
       if (x.node == y.node) return x.port > y.port;  // the one named last
       if (is_switch_[x.node] != is_switch_[y.node]) return bool{is_switch_[y.node]};
-      return is_switch_[x.node] ? x.node > y.node : x.node < y.node;
+      const std::int64_t one = graph.number_of(x.node), other = graph.number_of(y.node);
+      return is_switch_[x.node] ? one > other : one < other;
     });
     list.erase(std::unique(list.begin(), list.end(),
                            [](const Neighbour& x, const Neighbour& y) { return x.node == y.node; }),
@@ -173,9 +175,11 @@ std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::ui
   if (ports.empty()) return kNoPort;
   if (ports.size() == 1) return ports.front();
   // Switches hash with their numbers, or those in a row would all choose alike (polarisation).
-  const std::uint32_t seed = graph.is_switch[node] ? node : 0x8badf00dU;
+  const auto number = [&](std::uint32_t one) { return static_cast<std::uint32_t>(graph.number_of(one)); };
+  const std::uint32_t seed = graph.is_switch[node] ? number(node) : 0x8badf00dU;
   const std::uint32_t both = flow.source_port | static_cast<std::uint32_t>(flow.destination_port) << 16;
-  return ports[murmur3(address_of(flow.source), address_of(flow.destination), both, seed) % ports.size()];
+  return ports[murmur3(address_of(number(flow.source)), address_of(number(flow.destination)), both, seed) %
+               ports.size()];
 }
 
 namespace {

@@ -50,8 +50,9 @@ TEST(TrafficPatterns, SayWhatIsWrong) {
   EXPECT_EQ(error_of([] { flows("all-to-all:1GB"); }),
             "--traffic all-to-all:1GB: '1GB' has no name\n  hint: all-to-all has hosts, bytes, such as "
             "all-to-all:bytes=1MB");
-  EXPECT_EQ(error_of([] { flows("incast:5,8"); }),
-            "--traffic incast:5,8: '8' is not name=value\n  hint: write NAME:parameter=value,parameter=value");
+  EXPECT_EQ(
+      error_of([] { flows("incast:5,8"); }),
+      "--traffic incast:5,8: '8' is not name=value\n  hint: write NAME:parameter=value,parameter=value");
   EXPECT_EQ(error_of([] { flows("incast:5,senders=6"); }),
             "--traffic incast:5,senders=6: senders: is given twice");
   EXPECT_EQ(error_of([] { flows("incats:8"); }).substr(0, 18), "--traffic incats:8");

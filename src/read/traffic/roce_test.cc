@@ -43,6 +43,15 @@ TEST(RoceTopology, SaysWhatIsWrongAndWhere) {
 
 TEST(RoceFlows, ReadsFlows) {
   const NetworkGraph graph = parse_roce_topology(kTopology, "t");
+  // Nodes that stand elsewhere than the file numbers them.
+  NetworkGraph numbered;
+  numbered.is_switch = {false, false, true};
+  numbered.numbers = {1, 2, 0};
+  const TrafficFlow turned = parse_roce_flows("1\n2 1 3 100 5 0\n", "f", numbered).front();
+  EXPECT_EQ(turned.source, 1);
+  EXPECT_EQ(turned.destination, 0);
+  EXPECT_EQ(error_of([&] { parse_roce_flows("1\n2 0 3 100 5 0\n", "f", numbered); }),
+            "f:2: the flow's destination: node 0 is a switch\n  hint: flows begin and end at hosts");
   const std::vector<TrafficFlow> flows = parse_roce_flows("1\n0 1 3 100 1000000 2.000000001\n", "f", graph);
   ASSERT_EQ(flows.size(), 1U);
   EXPECT_EQ(flows[0].bytes, 1'000'000);
