@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error_testing.h"
+#include "base/progress_testing.h"
 #include "network/flit.h"
 #include "network/flit/slow_garnet_testing.h"
 #include "network/flit/slow_routers_testing.h"
@@ -394,13 +395,7 @@ TEST(SimulateFlits, AnswersAsBooksimForThroughputAndIterations) {
 
 // At most as far as it is, and sample after sample.
 TEST(SimulateFlits, TellsHowFarItIs) {
-  struct Told final : Progress {
-    void begin(std::string_view step) override { steps += step; }
-    void update(double share) override { shares.push_back(share); }
-    void remark(std::string_view text) override { last = text; }
-    std::string steps, last;
-    std::vector<double> shares;
-  } told;
+  ToldProgress told;
   FlitStudy study;
   study.topology = FlitTopology::mesh;
   study.k = 4;
