@@ -99,7 +99,11 @@ TrafficResult run_roce(const NetRequest& request) {
 // A machine, a topology by its parameters, or a topology file.
 Machine machine_named(const std::string& name, std::vector<std::string>& warnings) {
   const bool path = is_path(name) && !names_topology(name);
-  if (path ? sniff_file(name) == FileKind::machine : !names_topology(name))
+  const FileKind kind = path ? sniff_file(name) : FileKind::machine;
+  if (kind == FileKind::ns3_config)
+    throw Error(name, "is a configuration of ns-3, which names its own topology and flows",
+                "omit --traffic, or give the topology file");
+  if (path ? kind == FileKind::machine : !names_topology(name))
     return load_machine(name, path ? name : "armilla net", &warnings);
   Machine machine;
   MachineLinks made = named_topology(name);
