@@ -8,7 +8,7 @@
 // its time at least. The time left is that spent on the present step x (1 - share) / share: it assumes that
 // work goes on as it went so far.
 //
-// Where standard error is no terminal the same becomes whole lines, a few: after a minute, and each time when
+// Where standard error is no terminal the same becomes whole lines, a few: after 20 s, and each time when
 // twice as much time has passed.
 //
 //   armilla: simulating  3 %, about 32 min 20 s left; best 2.404 s

@@ -275,7 +275,7 @@ std::vector<std::string> check_outputs(const CLI::App& command) {
 // What takes long says so as long as nothing is printed; `quiet`: at a terminal only.
 void execute(Command& command, Session session, bool quiet) {
   if (!session.progress && quiet) return command.execute(session);
-  ProgressLine progress(session.err, std::chrono::seconds(session.progress ? 1 : 60), session.width - 1,
+  ProgressLine progress(session.err, std::chrono::seconds(session.progress ? 1 : 20), session.width - 1,
                         session.progress);
   HidesProgress out_buffer(*session.out.rdbuf(), progress), err_buffer(*session.err.rdbuf(), progress);
   std::ostream out(&out_buffer), err(&err_buffer);

@@ -37,7 +37,15 @@ struct NetworkGraph {
   std::vector<bool> is_switch;  // per node; the others are hosts
   std::vector<GraphLink> links;
   std::vector<std::string> names{};  // per node; empty: they have none
+  // Per node, in the file that they are from (InterconnectNode::number): what its flows call it, and
+  // ns-3 hashes.
+  std::vector<std::int64_t> numbers{};  // empty: their places here
 
+  std::int64_t number_of(std::int64_t node) const {
+    return numbers.empty() ? node : numbers[static_cast<std::size_t>(node)];
+  }
+  // "leaf0"; "switch 3" of one without a name, with `kind` in front, unless that is empty.
+  std::string called(std::int64_t node, std::string_view kind) const;
   std::int64_t nodes() const { return static_cast<std::int64_t>(is_switch.size()); }
 };
 

@@ -22,7 +22,8 @@ std::string_view name_of(NetworkNodeKind kind);  // "device", "nic", "switch"
 
 struct InterconnectNode {
   NetworkNodeKind kind = NetworkNodeKind::switched;
-  std::string name;  // "gpu3", "leaf0"
+  std::string name;          // "gpu3", "leaf0"
+  std::int64_t number = -1;  // in the file that it is from, which calls its nodes by numbers; -1: in none
 };
 
 struct LinkFigures {

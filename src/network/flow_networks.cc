@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <variant>
 
 #include "base/error.h"
+#include "network/flit.h"
 #include "network/flow.h"
 #include "network/packet.h"
 #include "network/routing/ways.h"
@@ -34,6 +36,7 @@ constexpr std::array kPacketParameters = {
     kPathsParameter,
     kWindowParameter,
     kTrimQueueParameter,
+    kBufferParameter,
     kFastForwardParameter,
 };
 
@@ -91,6 +94,8 @@ constexpr std::array kFlowNetworks = {
                 kPacketParameters, run_packet, sprays},
     FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters,
                 run_fluid, nullptr},
+    FlowNetwork{"flit", "routers with virtual channels and credits, flit by flit, as BookSim and Garnet",
+                kFlitParameters, nullptr, nullptr, flit_traffic},
 };
 
 }  // namespace
@@ -102,6 +107,9 @@ std::span<const FlowNetwork> flow_networks() {
 TrafficResult run_flows(const ComponentChoice& network, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
+  if (row.run == nullptr)
+    throw Error(network.where, "has no hosts of ns-3, whose file these flows are of",
+                "give the topology with --traffic flow.txt");
   if (values.is_set("routing") && values.choice("routing") != "ecmp-ns3")
     throw Error(values.where("routing"), "the file's flows go where ns-3's ECMP hashes them",
                 "give a topology with --traffic");
@@ -112,6 +120,18 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
                         std::span<const DamagedLink> damage, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
+  // Whose file has numbers for its nodes meets them again.
+  const auto with_numbers = [graph = network_graph(links_of(machine))](TrafficResult result) {
+    for (FlowResult& flow : std::get<FlowsResult>(result.outcome).flows) {
+      flow.source = graph.number_of(flow.source);
+      flow.destination = graph.number_of(flow.destination);
+    }
+    return result;
+  };
+  if (row.run_over != nullptr) {
+    job.graph = network_graph(links_of(machine));
+    return with_numbers(row.run_over(job, machine, damage, values));
+  }
   const bool sprays = row.sprays != nullptr && row.sprays(values);
   // Each flow for itself, as ns-3 does, is how they go where nothing is chosen.
   const bool chosen = sprays || (values.is_set("routing") && values.choice("routing") != "ecmp-ns3");
@@ -148,7 +168,7 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
     };
     job.choice = ways.routing().choice;
   }
-  return row.run(std::move(job), values);
+  return with_numbers(row.run(std::move(job), values));
 }
 
 }  // namespace armilla

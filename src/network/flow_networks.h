@@ -14,10 +14,13 @@ namespace armilla {
 struct FlowNetwork {
   std::string_view name, help;
   std::span<const ParameterInfo> parameters;
-  // Settings that were given as parameters go before the job's own.
+  // Settings that were given as parameters go before the job's own. nullptr: runs over machines only.
   TrafficResult (*run)(FlowJob job, const ParameterValues& values);
   // Whether flows take all ways where no routing is given; nullptr: never.
   bool (*sprays)(const ParameterValues& values) = nullptr;
+  // Over the machine as it is: devices forward by themselves, by ways of the network's own.
+  TrafficResult (*run_over)(const FlowJob& job, const Machine& machine, std::span<const DamagedLink> damage,
+                            const ParameterValues& values) = nullptr;
 };
 
 std::span<const FlowNetwork> flow_networks();  // the first one is the default
@@ -27,10 +30,10 @@ std::span<const FlowNetwork> flow_networks();  // the first one is the default
 TrafficResult run_flows(const ComponentChoice& network, FlowJob job);
 
 // Over the links of a machine, some of them damaged, by the network's parameter `routing`
-// (network/routing/ways.h). Without one: by ns-3's ECMP, and where devices forward in dimension order. A
-// device that forwards does so packet by packet, through a router of its own that is joined with it by a link
-// as wide as all others of the device together, and without congestion control unless the network's
-// parameters name one. `job` has the devices' flows.
+// (network/routing/ways.h). Without one: by ns-3's ECMP, on flit by its own, and where devices forward in
+// dimension order. On packet and flow a device that forwards does so packet by packet, through a router of
+// its own that is joined with it by a link as wide as all others of the device together, and without
+// congestion control unless the network's parameters name one. `job` has the devices' flows.
 TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
                         std::span<const DamagedLink> damage, FlowJob job);
 

@@ -52,33 +52,12 @@ constexpr std::array kPacketNetworkParameters = {
     kTrimQueueParameter,
     kFastForwardParameter,
     ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
-    ParameterInfo{"buffer", ParameterType::bytes, "",
-                  "of a switch, that its ports share, beyond what each has for itself; else 32MiB"},
+    kBufferParameter,
     ParameterInfo{
         "routing", ParameterType::choice, "",
         "which ways messages take over a graph: armilla list routings; else ecmp, with ndp and eqds spray",
         kRoutings},
     ParameterInfo{"seed", ParameterType::count, "", "of marks, losses, trims and names of paths; else 1"},
-};
-
-constexpr std::array kFlitParameters = {
-    ParameterInfo{"flit-width", ParameterType::bytes, "256B", "of a flit: what a router passes in a cycle"},
-    ParameterInfo{"packet", ParameterType::bytes, "4096B", "the longest packet, in whole flits"},
-    ParameterInfo{"payload", ParameterType::fraction, "1", "of flits, the rest being headers"},
-    ParameterInfo{"router", ParameterType::choice, "pipelined",
-                  "BookSim's pipeline, whose switch is allocated by islip after the virtual channel, or "
-                  "Garnet's, which does both in one cycle for packets that have a virtual channel each",
-                  "pipelined|garnet"},
-    ParameterInfo{"router-latency", ParameterType::count, "",
-                  "cycles of a router, which a link's latency holds; else 2, of Garnet's 1"},
-    ParameterInfo{"vcs", ParameterType::count, "",
-                  "virtual channels of each input; else 4, or as many as the ways take to be free of "
-                  "deadlock; of Garnet's for eight round trips of the longest link"},
-    ParameterInfo{"buffer", ParameterType::count, "",
-                  "flits of each virtual channel; else as many as keep the longest link busy"},
-    ParameterInfo{"clock", ParameterType::frequency, "",
-                  "of the routers; else that at which the fastest link moves a flit in a cycle"},
-    ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
 };
 
 constexpr std::array kNetworks = {

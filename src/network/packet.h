@@ -76,7 +76,7 @@ PacketOutcome simulate_packets(const FlowJob& job);
 TrafficResult packet_traffic(const FlowJob& job);
 
 // Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout,
-// timely-timestamps, paths, window, trim-queue, payload.
+// timely-timestamps, paths, window, trim-queue, payload, buffer.
 inline constexpr std::string_view kCongestionControlNames =
     "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp|ndp|eqds";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
@@ -91,6 +91,9 @@ inline constexpr ParameterInfo kTrimQueueParameter = {
     "trim-queue", ParameterType::count, "",
     "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; else 50"};
 
+inline constexpr ParameterInfo kBufferParameter = {
+    "buffer", ParameterType::bytes, "",
+    "of a switch, that its ports share, beyond what each has for itself; else 32MiB"};
 inline constexpr ParameterInfo kFastForwardParameter = {
     "fast-forward", ParameterType::boolean, "false",
     "count the packets of flows that go on alike instead of playing them (docs/models/fast_forward.md)"};

@@ -22,12 +22,14 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
     near_[b].push_back({a, 2 * link + 1});
   }
   // The order in which a search visits neighbours: hosts by number, then switches from the last to the first.
+  // Numbers are those of the file that they are from.
   // (ns-3 orders them by address in memory, where its switches, large objects, lie in falling order.)
   for (std::vector<Neighbour>& list : near_) {
     std::sort(list.begin(), list.end(), [&](const Neighbour& x, const Neighbour& y) {
       if (x.node == y.node) return x.port > y.port;  // the one named last
       if (is_switch_[x.node] != is_switch_[y.node]) return bool{is_switch_[y.node]};
-      return is_switch_[x.node] ? x.node > y.node : x.node < y.node;
+      const std::int64_t one = graph.number_of(x.node), other = graph.number_of(y.node);
+      return is_switch_[x.node] ? one > other : one < other;
     });
     list.erase(std::unique(list.begin(), list.end(),
                            [](const Neighbour& x, const Neighbour& y) { return x.node == y.node; }),
@@ -52,16 +54,17 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
     target_of_[target] = static_cast<std::int32_t>(targets.size());
     targets.push_back(target);
   }
-  next_.resize(is_switch_.size() * targets.size());
+  targets_ = targets.size();
+  next_.resize(is_switch_.size() * targets_);
   // Lists of equal ports come again and again: each is kept once, and a single port needs none.
   std::map<std::vector<std::uint32_t>, std::uint32_t> known;
   std::vector<std::vector<std::uint32_t>> ports(is_switch_.size());
   for (std::size_t target = 0; target < targets.size(); ++target) {
     for (std::vector<std::uint32_t>& list : ports) list.clear();
-    reached_.push_back(search(targets[target], &ports));
+    search(targets[target], &ports);
     for (std::size_t node = 0; node < ports.size(); ++node) {
       const std::vector<std::uint32_t>& list = ports[node];
-      std::uint32_t& next = next_[node * targets.size() + target];
+      std::uint32_t& next = next_[node * targets_ + target];
       if (list.size() == 1) {
         next = list.front();
         continue;
@@ -117,18 +120,24 @@ std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint3
   if (node == target && target != host) {
     return {&last_port_[host], 1};
   }
-  const std::uint32_t& next = next_[node * reached_.size() + static_cast<std::size_t>(target_of_[target])];
+  const std::uint32_t& next = next_[node * targets_ + static_cast<std::size_t>(target_of_[target])];
   if (next < kLists) return {&next, 1};
   const std::uint32_t list = next - kLists;
   return std::span(lists_).subspan(list + std::size_t{1}, lists_[list]);
 }
 
+// Along the way that a search finds first.
 PairFigures Routes::pair(std::uint32_t source, std::uint32_t host) const {
-  // The host's own link is not part of what was found for its switch.
-  const std::uint32_t target = anchor_[host];
-  const Reached& reached = reached_[static_cast<std::size_t>(target_of_[target])][source];
-  if (reached.distance < 0) return {};
-  return figures(target == host ? reached : over(reached, near_[host].front().port));
+  Reached reached;
+  reached.distance = 0;
+  for (std::uint32_t node = source; node != host;) {
+    const std::span<const std::uint32_t> ports = next_ports(node, host);
+    if (ports.empty()) return {};
+    const std::uint32_t port = ports.front();
+    reached = over(reached, port ^ 1);
+    node = static_cast<std::uint32_t>(port % 2 == 0 ? links_[port / 2].b : links_[port / 2].a);
+  }
+  return figures(reached);
 }
 
 Routes::Largest Routes::largest() const {
@@ -166,9 +175,11 @@ std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::ui
   if (ports.empty()) return kNoPort;
   if (ports.size() == 1) return ports.front();
   // Switches hash with their numbers, or those in a row would all choose alike (polarisation).
-  const std::uint32_t seed = graph.is_switch[node] ? node : 0x8badf00dU;
+  const auto number = [&](std::uint32_t one) { return static_cast<std::uint32_t>(graph.number_of(one)); };
+  const std::uint32_t seed = graph.is_switch[node] ? number(node) : 0x8badf00dU;
   const std::uint32_t both = flow.source_port | static_cast<std::uint32_t>(flow.destination_port) << 16;
-  return ports[murmur3(address_of(flow.source), address_of(flow.destination), both, seed) % ports.size()];
+  return ports[murmur3(address_of(number(flow.source)), address_of(number(flow.destination)), both, seed) %
+               ports.size()];
 }
 
 namespace {

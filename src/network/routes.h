@@ -38,7 +38,7 @@ class Routes {
   // Ports of `node` that lie on a shortest way to the host, in the order in which ECMP counts them.
   std::span<const std::uint32_t> next_ports(std::uint32_t node, std::uint32_t host) const;
 
-  // From a host to one of the destinations.
+  // From a host to one of the destinations; takes as long as there are links on the way.
   PairFigures pair(std::uint32_t source, std::uint32_t host) const;
 
   // Of all pairs of hosts, destinations or not. One search per switch with hosts.
@@ -73,8 +73,8 @@ class Routes {
   std::vector<std::uint32_t> last_port_;  // per host with one link: the switch's port to it
   // Ways lead towards targets: a switch, for all hosts that hang on it by one link only, or a host with
   // several.
-  std::vector<std::int32_t> target_of_;        // per node, -1: no destination's anchor
-  std::vector<std::vector<Reached>> reached_;  // per target and node
+  std::vector<std::int32_t> target_of_;  // per node, -1: no destination's anchor
+  std::size_t targets_ = 0;
   std::vector<std::uint32_t> next_;  // per node and target: flows of a host go to one after the other
   std::vector<std::uint32_t> lists_;
 };

@@ -26,8 +26,8 @@ std::span<const TrafficPattern> traffic_patterns();
 // come before its switches. Throws Error with file:line.
 std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGraph& graph);
 
-// "incast:senders=16,bytes=1MB"; a number alone, as in "incast:16", is the pattern's first parameter. Or the
-// path of such a file. Throws Error.
+// "incast:senders=16,bytes=1MB"; a number in front, as in "incast:16" or "incast:16,bytes=2MB", is the
+// pattern's first parameter. Or the path of such a file. Throws Error.
 std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::string& where,
                                             const NetworkGraph& graph);
 

@@ -40,14 +40,11 @@ struct NetRequest {
 ComponentChoice network_of(const NetRequest& request) {
   const std::string name =
       request.network.empty() ? std::string(flow_networks().front().name) : request.network;
-  if (name.substr(0, name.find(':')) == "flit")
-    throw Error("--network flit", "plays traffic by rate, and these are flows",
-                "a configuration of BookSim is such traffic; armilla run and collective take --network flit");
   return parse_component(request.fast_forward ? with_fast_forward(name) : name, "--network " + name);
 }
 
 TrafficResult run_booksim(const NetRequest& request) {
-  if (!request.network.empty())
+  if (!request.network.empty() && request.network != "flit")
     throw Error("--network " + request.network,
                 fmt::format("is what flows run on, and {} is traffic by rate on routers", request.file),
                 "omit it");
@@ -64,11 +61,10 @@ TrafficResult run_booksim(const NetRequest& request) {
                   fmt::format("BookSim's are from {} to {}", INT32_MIN, INT32_MAX));
     study.seed = *request.seed;
   }
-  request.progress->begin("simulating flits");
   TrafficResult result;
   result.title = describe(study);
   try {
-    const RateResult rate = simulate_flits(study);
+    const RateResult rate = simulate_flits(study, *request.progress);
     if (const std::optional<double> latency = zero_load_latency(study, rate.hops_avg);
         latency && !rate.saturated)
       result.facts.emplace_back(
@@ -103,7 +99,11 @@ TrafficResult run_roce(const NetRequest& request) {
 // A machine, a topology by its parameters, or a topology file.
 Machine machine_named(const std::string& name, std::vector<std::string>& warnings) {
   const bool path = is_path(name) && !names_topology(name);
-  if (path ? sniff_file(name) == FileKind::machine : !names_topology(name))
+  const FileKind kind = path ? sniff_file(name) : FileKind::machine;
+  if (kind == FileKind::ns3_config)
+    throw Error(name, "is a configuration of ns-3, which names its own topology and flows",
+                "omit --traffic, or give the topology file");
+  if (path ? kind == FileKind::machine : !names_topology(name))
     return load_machine(name, path ? name : "armilla net", &warnings);
   Machine machine;
   MachineLinks made = named_topology(name);

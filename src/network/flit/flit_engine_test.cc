@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error_testing.h"
+#include "base/progress_testing.h"
 #include "network/flit.h"
 #include "network/flit/slow_garnet_testing.h"
 #include "network/flit/slow_routers_testing.h"
@@ -392,6 +393,24 @@ TEST(SimulateFlits, AnswersAsBooksimForThroughputAndIterations) {
   EXPECT_EQ(iterations.cycles, 2565);
 }
 
+// At most as far as it is, and sample after sample.
+TEST(SimulateFlits, TellsHowFarItIs) {
+  ToldProgress told;
+  FlitStudy study;
+  study.topology = FlitTopology::mesh;
+  study.k = 4;
+  study.traffic.packets_per_node_cycle = 0.1;
+  study.measuring.sample_cycles = 2048;
+  study.measuring.latency_change = study.measuring.throughput_change = 0;  // all samples are taken
+  const std::int64_t cycles = simulate_flits(study, told).cycles;
+  EXPECT_EQ(told.steps, "simulating flits");
+  EXPECT_EQ(told.last, "sample 10 of at most 10");
+  ASSERT_EQ(told.shares.size(), 20U);
+  for (std::size_t i = 0; i < told.shares.size(); ++i)
+    EXPECT_DOUBLE_EQ(told.shares[i], static_cast<double>(i) / 20);
+  EXPECT_GE(cycles, 10 * 2048);
+}
+
 TEST(SimulateFlits, SaysWhatIsOutOfRange) {
   const auto error = [](const std::function<void(FlitStudy&)>& change) {
     FlitStudy study;
@@ -421,10 +440,30 @@ TEST(SimulateFlits, SaysWhatIsOutOfRange) {
               s.router.virtual_channels = 256;
             }),
             "the buffers of the network hold 4.47e+11 flits together\n  hint: at most 2.68e+08");
-  EXPECT_EQ(error([](FlitStudy& s) { s.measuring.most_samples = 1'000'000; }),
-            "up to 1.6e+09 packets would be simulated, about 0 hours\n  hint: fewer or shorter samples: "
-            "averages stand "
-            "after some thousand packets per node");
+  constexpr auto kHint =
+      "\n  hint: fewer or shorter samples: averages stand after some thousand packets per node";
+  EXPECT_EQ(
+      error([](FlitStudy& s) { s.measuring.most_samples = 1'000'000; }),
+      std::string("up to 1.6e+09 packets would be simulated in up to 1e+09 cycles of 16 nodes, about 18 "
+                  "min") +
+          kHint);
+  // Few packets, but of many flits, or in many cycles.
+  EXPECT_EQ(error([](FlitStudy& s) {
+              s.measuring.most_samples = 100'000;
+              s.traffic.packet_flits = 100;
+            }),
+            std::string("up to 1.6e+08 packets would be simulated in up to 1e+08 cycles of 16 nodes, about 3 "
+                        "h") +
+                kHint);
+  EXPECT_EQ(
+      error([](FlitStudy& s) {
+        s.measuring.sample_cycles = 1'000'000'000;
+        s.measuring.most_samples = 100;
+        s.traffic.packets_per_node_cycle = 1e-6;
+      }),
+      std::string("up to 1.6e+06 packets would be simulated in up to 1e+11 cycles of 16 nodes, about 107 "
+                  "min") +
+          kHint);
   EXPECT_THAT(error([](FlitStudy& s) { s.router.virtual_channels = 1; }),
               testing::AllOf(testing::HasSubstr(
                                  "virtual channels = 1: packets can wait for each other for ever (deadlock)"),

@@ -162,9 +162,7 @@ class MessageFlits final : public Network, public OwnClock {
 
   Time send(const Message& message) override {
     ++messages_;
-    const std::int64_t packet_bytes = bytes_of_packet();
-    const std::uint32_t number = flights_.add(
-        {message, std::max<std::int64_t>((message.bytes.value + packet_bytes - 1) / packet_bytes, 1)});
+    const std::uint32_t number = flights_.add({message, packets_of(message.bytes)});
     const std::int64_t at = first_cycle_from(queue().now());
     starts_.push_back({at, number});
     wake_at(at);
@@ -191,25 +189,51 @@ class MessageFlits final : public Network, public OwnClock {
     return ways_.used(carried);
   }
   std::int64_t messages() const override { return messages_; }
+  // Over three links counts three.
+  std::int64_t packets_over_links() const { return packets_over_links_; }
+  std::int64_t flit_hops() const { return engine_->flit_hops(); }
+  // Of the message's one way while nothing else is under way, if its packets follow each other without a gap;
+  // 0: it may take several.
+  double least_s(const Message& message) {
+    const Alternatives& found = alternatives_of(message);
+    if (found.count > 1) return 0;
+    const FlitFabric& fabric = settings_.fabric;
+    double cycles = static_cast<double>(fabric.pipeline + 2), longest_period = 1;
+    for (const std::uint32_t link : known_ways_[found.begin].links) {
+      const LinkFigures& figures = ways_.links()[link].figures;
+      const double period =
+          std::max(1.0, fabric.flit_bytes / figures.bandwidth.value * 1e12 / fabric.cycle_ps);
+      const double whole = std::ceil(period - 1e-9);
+      cycles += static_cast<double>(std::max<std::int64_t>(
+                    std::llround(static_cast<double>(figures.latency.value) / fabric.cycle_ps),
+                    fabric.pipeline + 1)) +
+                whole - 1;
+      longest_period = std::max(longest_period, fabric.whole_periods ? whole : period);
+    }
+    cycles += static_cast<double>(flits_of_message(message.bytes) - 1) * longest_period;
+    return cycles * fabric.cycle_ps / 1e12;
+  }
   PlayTime foreseen_time() const override { return foreseen_time_; }
-  std::vector<std::string> notes() const override {
+  std::string routers() const {
     const FlitRouter& router = settings_.router;
     const auto plural = [](std::int64_t count, std::string_view what) {
       return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
     };
+    return fmt::format("{}routers of {} at {}, {} of {}; packets of up to {} of {}{}",
+                       router.one_step ? "Garnet's " : "", plural(settings_.fabric.pipeline, "cycle"),
+                       to_text(Frequency(1e12 / settings_.fabric.cycle_ps)),
+                       plural(router.virtual_channels, "virtual channel"), plural(router.buffer, "flit"),
+                       plural(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
+                       settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
+                           ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
+                           : "");
+  }
+  std::string collision_note() const { return ways_.collision_note(); }
+  std::vector<std::string> notes() const override {
     std::vector<std::string> notes = {
-        fmt::format("network flit: {}routers of {} at {}, {} of {}; packets of up to {} of {}{}; every rank "
-                    "is simulated, as "
-                    "flits meet in routers, not on links alone",
-                    router.one_step ? "Garnet's " : "", plural(settings_.fabric.pipeline, "cycle"),
-                    to_text(Frequency(1e12 / settings_.fabric.cycle_ps)),
-                    plural(router.virtual_channels, "virtual channel"), plural(router.buffer, "flit"),
-                    plural(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
-                    settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
-                        ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
-                        : "")};
-    if (std::string collision = ways_.collision_note(); !collision.empty())
-      notes.push_back(std::move(collision));
+        fmt::format("network flit: {}; every rank is simulated, as flits meet in routers, not on links alone",
+                    routers())};
+    if (std::string collision = collision_note(); !collision.empty()) notes.push_back(std::move(collision));
     return notes;
   }
 
@@ -437,10 +461,17 @@ class MessageFlits final : public Network, public OwnClock {
     }
   }
 
+  std::int64_t packets_of(Bytes bytes) const {
+    return std::max<std::int64_t>((bytes.value + bytes_of_packet() - 1) / bytes_of_packet(), 1);
+  }
+  std::int64_t flits_of_message(Bytes bytes) const {
+    const std::int64_t whole = packets_of(bytes) - 1;
+    return whole * settings_.packet_flits + flits_of(bytes.value - whole * bytes_of_packet());
+  }
+
   void add_up(std::span<const std::uint32_t> way, Bytes bytes, std::int64_t times) {
-    const std::int64_t packets = bytes.value / bytes_of_packet(), rest = bytes.value % bytes_of_packet();
-    const std::int64_t flits =
-        packets * settings_.packet_flits + (rest > 0 || packets == 0 ? flits_of(rest) : 0);
+    const std::int64_t flits = flits_of_message(bytes);
+    packets_over_links_ += packets_of(bytes) * static_cast<std::int64_t>(way.size()) * times;
     for (const std::uint32_t link : way) {
       carried_[link].bytes = saturating_add(carried_[link].bytes, saturating_multiply(bytes, times));
       carried_[link].flits += flits * times;
@@ -477,14 +508,95 @@ class MessageFlits final : public Network, public OwnClock {
   std::optional<SendersOnLinks> senders_;     // where there are several
   std::vector<NetworkSums::Carried> shared_;  // and how long links were shared
   PlayTime foreseen_time_;
-  std::int64_t messages_ = 0;
+  std::int64_t messages_ = 0, packets_over_links_ = 0;
   bool received_ = false;  // of this cycle
+};
+
+// Flows alone: each is a message. A device's take turns, packet by packet.
+class FlitFlows final : public MessageLabels, public EventHandler {
+ public:
+  FlitFlows(const FlowJob& job, const Machine& machine, std::span<const DamagedLink> damage,
+            const ParameterValues& values)
+      : job_(job), target_(queue_.add_handler(*this)), done_(job.flows.size(), Time(-1)) {
+    NetworkSetup setup{machine, queue_, *this};
+    setup.damage = damage;
+    setup.foreseen.messages = static_cast<double>(job.flows.size());
+    for (const TrafficFlow& flow : job.flows) setup.foreseen.bytes += static_cast<double>(flow.bytes);
+    bytes_ = setup.foreseen.bytes;
+    network_.emplace(setup, values);
+  }
+
+  TrafficResult run() {
+    job_.progress->begin("simulating flits");
+    for (std::size_t i = 0; i < job_.flows.size(); ++i)
+      queue_.schedule(Time(job_.flows[i].start_ns * 1000), target_, i);
+    queue_.run();
+    FlowsResult flows;
+    for (std::size_t i = 0; i < job_.flows.size(); ++i) {
+      const TrafficFlow& flow = job_.flows[i];
+      const auto start_s = static_cast<double>(flow.start_ns) / 1e9;
+      flows.flows.push_back({flow.source, flow.destination, flow.bytes, start_s,
+                             static_cast<double>(done_[i].value - flow.start_ns * 1000) / 1e12, true,
+                             network_->least_s(message_of(i))});
+    }
+    flows.packets = network_->packets_over_links();
+    flows.events = network_->flit_hops();
+    TrafficResult result;
+    const std::int64_t switches = std::count(job_.graph.is_switch.begin(), job_.graph.is_switch.end(), true);
+    result.title =
+        fmt::format("{} flows over routers of flits: {} hosts, {} switches, {} links", job_.flows.size(),
+                    job_.graph.nodes() - switches, switches, job_.graph.links.size());
+    result.outcome = std::move(flows);
+    result.facts.emplace_back("played by", network_->routers());
+    if (std::string collision = network_->collision_note(); !collision.empty())
+      result.notes.push_back(std::move(collision));
+    return result;
+  }
+
+  void handle(std::uint64_t argument) override {
+    if (argument < job_.flows.size()) {
+      network_->send(message_of(argument));
+      return;
+    }
+    const std::uint64_t flow = argument - job_.flows.size();
+    done_[flow] = queue_.now();
+    bytes_done_ += static_cast<double>(job_.flows[flow].bytes);
+    job_.progress->update(bytes_done_ / bytes_);
+  }
+
+ private:
+  Message message_of(std::uint64_t flow) const {
+    const TrafficFlow& asked = job_.flows[flow];
+    Message message;
+    message.source = static_cast<std::int32_t>(asked.source);
+    message.destination = static_cast<std::int32_t>(asked.destination);
+    message.bytes = Bytes(asked.bytes);
+    message.target = target_;
+    message.argument = job_.flows.size() + flow;
+    message.sender = static_cast<std::uint16_t>(flow);  // beyond 65,536 some go one after the other
+    return message;
+  }
+
+  const FlowJob& job_;
+  EventQueue queue_;
+  std::uint32_t target_;
+  std::vector<Time> done_;
+  std::optional<MessageFlits> network_;
+  double bytes_ = 0, bytes_done_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Network> make_flit_network(const NetworkSetup& setup, const ParameterValues& values) {
   return std::make_unique<MessageFlits>(setup, values);
+}
+
+TrafficResult flit_traffic(const FlowJob& job, const Machine& machine, std::span<const DamagedLink> damage,
+                           const ParameterValues& values) {
+  if (job.sampled)
+    throw Error("network flit", "keeps no figures of links over time",
+                "--network packet and flow do; omit --over-time, --links-csv, --svg and --trace");
+  return FlitFlows(job, machine, damage, values).run();
 }
 
 }  // namespace armilla

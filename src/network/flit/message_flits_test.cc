@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error_testing.h"
+#include "network/flit.h"
 #include "network/network_testing.h"
 #include "network/routing/ways.h"
 
@@ -228,6 +229,72 @@ TEST(FlitNetwork, SaysBeforehandThatARunWouldTakeTooLong) {
       "most "
       "2e+10 are simulated)\n  hint: --network flow takes a time that does not depend on the bytes; a larger "
       "flit-width makes fewer flits");
+}
+
+// Flows alone are messages, each of a sender of its own.
+TEST(FlitFlows, AreMessages) {
+  std::mt19937 random(7);
+  const auto below = [&](std::uint32_t bound) { return static_cast<std::int64_t>(random() % bound); };
+  int crowded = 0;
+  for (int runs = 0; runs < 40; ++runs) {
+    const std::int64_t hosts = 2 + below(6);
+    const Machine machine = runs % 2 == 0 ? star_machine(hosts) : machine_with(DimensionKind::ring, hosts);
+    FlowJob job;
+    std::vector<Sent> sent;
+    std::int64_t packets = 0;
+    for (std::int64_t flow = 0; flow < 1 + runs % 8; ++flow) {
+      const std::int64_t from = below(static_cast<std::uint32_t>(hosts)),
+                         to = (from + 1 + below(static_cast<std::uint32_t>(hosts - 1))) % hosts;
+      job.flows.push_back({from, to, 1 + below(100'000), below(3) * 1000});
+      Message message;
+      message.source = static_cast<std::int32_t>(from);
+      message.destination = static_cast<std::int32_t>(to);
+      message.bytes = Bytes(job.flows.back().bytes);
+      message.sender = static_cast<std::uint16_t>(flow);
+      sent.push_back({message, Time(job.flows.back().start_ns * 1000)});
+      const std::int64_t around = (to - from + hosts) % hosts;
+      packets += (message.bytes.value + 4095) / 4096 * (runs % 2 == 0 ? 2 : std::min(around, hosts - around));
+    }
+    job.graph = network_graph(links_of(machine));
+    const ParameterValues values("flit", kFlitParameters, {});
+    const TrafficResult result = flit_traffic(job, machine, {}, values);
+    const auto& flows = std::get<FlowsResult>(result.outcome);
+    const Seen seen = play(machine, "flit", sent);
+    EXPECT_EQ(flows.packets, packets);
+    ASSERT_EQ(flows.flows.size(), sent.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      const FlowResult& flow = flows.flows[i];
+      EXPECT_TRUE(flow.finished);
+      EXPECT_NEAR(flow.fct_s, in_seconds(seen.arrivals[i] - sent[i].at), 1e-15);
+      // Alone it takes the least, to a cycle in which it may begin.
+      const double cycle_s = 256 / 12.5e9;
+      EXPECT_GE(flow.fct_s, flow.least_s - 1e-12);
+      if (sent.size() == 1) {
+        EXPECT_LT(flow.fct_s, flow.least_s + 1.01 * cycle_s);
+      }
+      crowded += flow.fct_s > flow.least_s + 1.01 * cycle_s ? 1 : 0;
+    }
+  }
+  EXPECT_GT(crowded, 10);
+}
+
+TEST(FlitFlows, RefuseWhatTheyDoNotPlay) {
+  const Machine machine = star_machine(4);
+  const auto refusal = [&](auto change) {
+    FlowJob job;
+    job.graph = network_graph(links_of(machine));
+    job.flows = {{0, 1, 1000}};
+    change(job);
+    return error_of([&] { flit_traffic(job, machine, {}, ParameterValues("flit", kFlitParameters, {})); });
+  };
+  EXPECT_EQ(refusal([](FlowJob& job) { job.sampled = true; }),
+            "network flit: keeps no figures of links over time\n  hint: --network packet and flow do; omit "
+            "--over-time, --links-csv, --svg and --trace");
+  EXPECT_EQ(
+      refusal([](FlowJob& job) { job.flows[0].bytes = 10'000'000'000'000; }),
+      "network flit: the messages are 3.9e+10 flits, which would pass 1.2e+11 routers and take about 4 h "
+      "(at most 2e+10 are simulated)\n  hint: --network flow takes a time that does not depend on the "
+      "bytes; a larger flit-width makes fewer flits");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "network/flit.h"
 #include "network/flit/flit_engine.h"
+#include "network/rough_time.h"
 
 namespace armilla {
 namespace {
@@ -99,9 +100,10 @@ bool exceeds(double value, double limit) {
 
 class RateTraffic {
  public:
-  RateTraffic(const FlitStudy& study, const FlitNetwork& network)
+  RateTraffic(const FlitStudy& study, const FlitNetwork& network, Progress& progress)
       : study_(study),
         network_(network),
+        progress_(progress),
         random_(LaggedRandom::Kind::integers, study.seed),
         coins_(LaggedRandom::Kind::fractions, study.seed),
         destinations_(study, network.nodes, random_),
@@ -144,7 +146,11 @@ class RateTraffic {
          samples < measuring.most_samples && (phase_ != Phase::measuring || steady < 3); ++samples) {
       if (fresh || (phase_ == Phase::warming_up && samples % 2 == 0)) clear();
       fresh = false;
-      for (std::int64_t cycle = 0; cycle < measuring.sample_cycles; ++cycle) step();
+      progress_.remark(fmt::format("sample {} of at most {}", samples + 1, measuring.most_samples));
+      for (std::int64_t cycle = 0; cycle < measuring.sample_cycles; ++cycle) {
+        if (cycle % 1024 == 0) tell_progress();
+        step();
+      }
       const double new_latency = packet_latency_.value(), new_throughput = accepted_rate();
       const double latency_change = change(latency, new_latency);
       const double throughput_change = change(throughput, new_throughput);
@@ -174,6 +180,13 @@ class RateTraffic {
     if (phase_ != Phase::measuring)
       throw Error("", "no sample was measured: the warm-up took all of them", "raise max_samples");
     return true;
+  }
+
+  // As if all samples were taken: three that agree end the run before.
+  void tell_progress() {
+    const FlitMeasuring& measuring = study_.measuring;
+    progress_.update(static_cast<double>(engine_.now()) / static_cast<double>(measuring.sample_cycles) /
+                     static_cast<double>(measuring.most_samples));
   }
 
   // Until the packets that are measured have arrived; false: that takes too long.
@@ -276,6 +289,7 @@ class RateTraffic {
 
   const FlitStudy& study_;
   const FlitNetwork& network_;
+  Progress& progress_;
   LaggedRandom random_, coins_;
   FlitDestinations destinations_;
   FlitEngine engine_;
@@ -290,8 +304,10 @@ class RateTraffic {
   std::int64_t inside_ = 0, created_inside_ = 0, measured_inside_ = 0;
 };
 
-constexpr double kMostBuffers = 1 << 28, kMostPackets = 1e9;
-constexpr double kHopsGuess = 5, kHopsPerHour = 3600 * 8e6;
+constexpr double kMostBuffers = 1 << 28, kMostPackets = 1e9, kLongestSeconds = 3600;
+constexpr double kHopsGuess = 5, kHopsPerSecond = 8e6;
+// Nodes toss their coins in every cycle, whatever comes of it.
+constexpr double kCoinsPerSecond = 2.5e8;
 
 // What no configuration may ask for, in the words of the study.
 void check(const FlitStudy& study, const FlitNetwork& network) {
@@ -308,14 +324,19 @@ void check(const FlitStudy& study, const FlitNetwork& network) {
   if (buffers > kMostBuffers)
     throw Error("", fmt::format("the buffers of the network hold {:.3g} flits together", buffers),
                 fmt::format("at most {:.3g}", kMostBuffers));
-  const double packets = static_cast<double>(network.nodes) * study.traffic.packets_per_node_cycle *
-                         static_cast<double>(study.measuring.sample_cycles) *
-                         static_cast<double>(study.measuring.most_samples);
-  if (packets >= kMostPackets)
+  const double coins = static_cast<double>(network.nodes) *
+                       static_cast<double>(study.measuring.sample_cycles) *
+                       static_cast<double>(study.measuring.most_samples);
+  const double packets = coins * study.traffic.packets_per_node_cycle;
+  const double seconds =
+      packets * static_cast<double>(study.traffic.packet_flits) * kHopsGuess / kHopsPerSecond +
+      coins / kCoinsPerSecond;
+  if (packets >= kMostPackets || seconds > kLongestSeconds)
     throw Error(
         "",
-        fmt::format("up to {:.3g} packets would be simulated, about {:.0f} hours", packets,
-                    packets * static_cast<double>(study.traffic.packet_flits) * kHopsGuess / kHopsPerHour),
+        fmt::format("up to {:.3g} packets would be simulated in up to {:.3g} cycles of {} nodes, "
+                    "about {}",
+                    packets, coins / static_cast<double>(network.nodes), network.nodes, rough_time(seconds)),
         "fewer or shorter samples: averages stand after some thousand packets per node");
   if (network.rule == RouteRule::global_hops && router.virtual_channels < 2)
     throw Error("virtual channels = 1",
@@ -332,16 +353,17 @@ void check(const FlitStudy& study, const FlitNetwork& network) {
 
 }  // namespace
 
-RateResult simulate_flits(const FlitStudy& study) {
+RateResult simulate_flits(const FlitStudy& study, Progress& progress) {
+  progress.begin("simulating flits");
   const FlitNetwork network = make_flit_network(study);
   check(study, network);
-  return RateTraffic(study, network).run();
+  return RateTraffic(study, network, progress).run();
 }
 
 std::string describe(const FlitStudy& study) {
   constexpr std::array<std::string_view, 4> kTopologies = {"mesh", "torus", "fat tree", "dragonfly"};
-  constexpr std::array<std::string_view, 3> kRoutings = {"dimension order", "nearest common ancestor",
-                                                         "minimal routing"};
+  constexpr std::array<std::string_view, 3> kRoutingWords = {"dimension order", "nearest common ancestor",
+                                                             "minimal routing"};
   constexpr std::array<std::string_view, 7> kPatterns = {
       "uniform", "transpose", "tornado", "bit-complement", "bit-reverse", "shuffle", "neighbour"};
   const std::string_view topology = kTopologies[static_cast<std::size_t>(study.topology)];
@@ -357,7 +379,7 @@ std::string describe(const FlitStudy& study) {
   const FlitTraffic& traffic = study.traffic;
   return fmt::format(
       "{}{}, {}; {} VCs of {} flits; {} traffic, {:.4g} flits per node and cycle in packets of {}", size,
-      topology, kRoutings[static_cast<std::size_t>(study.routing)], study.router.virtual_channels,
+      topology, kRoutingWords[static_cast<std::size_t>(study.routing)], study.router.virtual_channels,
       study.router.buffer, kPatterns[static_cast<std::size_t>(traffic.pattern)],
       traffic.packets_per_node_cycle * static_cast<double>(traffic.packet_flits), traffic.packet_flits);
 }

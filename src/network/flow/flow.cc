@@ -48,7 +48,8 @@ std::vector<FlowWays> hashed_ways(const FlowJob& job) {
         const std::uint32_t port = next_port(job.graph, routes, node, from);
         if (port == kNoPort) {
           throw Error(job.where,
-                      fmt::format("no way leads from host {} to host {}", from.source, from.destination),
+                      fmt::format("no way leads from {} to {}", job.graph.called(from.source, "host"),
+                                  job.graph.called(from.destination, "host")),
                       "hosts do not forward: every way goes over switches");
         }
         both[back ? 1 : 0].push_back(port);
@@ -77,6 +78,7 @@ std::vector<MaxMin::Use> with_cross_traffic(std::vector<MaxMin::Use> uses, std::
 }  // namespace
 
 FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
+  job.progress->begin("simulating fluids");
   const NetworkGraph& graph = job.graph;
   std::vector<double> capacities;
   for (const GraphLink& link : graph.links) {
@@ -174,7 +176,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     expected.push_back({fluids[flow].done_ps, flow});
     std::push_heap(expected.begin(), expected.end());
   };
-  std::size_t next = 0;
+  std::size_t next = 0, done = 0;
   std::int64_t now = 0;
   while (next < coming.size() || !expected.empty()) {
     // What is next: a flow that begins to move, or one that is done.
@@ -199,6 +201,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       outcome.fct_ps[flow] = now - job.flows[flow].start_ns * 1000;
       rates.remove(number_of[flow]);
       ++outcome.events;
+      job.progress->update(static_cast<double>(++done) / static_cast<double>(job.flows.size()));
       changed = true;
     }
     for (; next < coming.size() && moving_ps[coming[next]] == now; ++next) {

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "base/error_testing.h"
+#include "base/progress_testing.h"
 #include "network/network_testing.h"
 #include "network/packet.h"
 #include "network/packet/packet_testing.h"
@@ -97,6 +98,16 @@ TEST(Flow, KeepsTheOrderOfMessages) {
   const std::vector<Time> expected = {nanoseconds(1400), nanoseconds(1700), nanoseconds(600),
                                       nanoseconds(3200), nanoseconds(3700)};
   EXPECT_EQ(seen.arrivals, expected);
+}
+
+TEST(Flow, TellsHowFarItIs) {
+  ToldProgress told;
+  FlowJob job = star_job(3);
+  job.flows = {{1, 0, 1'000'000}, {2, 0, 250'000, 40'000}};
+  job.progress = &told;
+  share_flows(job);
+  EXPECT_EQ(told.steps, "simulating fluids");
+  EXPECT_EQ(told.shares, (std::vector<double>{0.5, 1}));
 }
 
 TEST(Flow, SaysWhereNoWayLeads) {

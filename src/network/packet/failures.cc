@@ -60,16 +60,15 @@ void explain_deadlock(const Core& core, const Links& links) {
       if (state[next] == 1) {
         std::string cycle;
         for (auto port = std::find(way.begin(), way.end(), next); port != way.end(); ++port) {
-          cycle += fmt::format("{} -> ", links[*port].node);
+          cycle += core.job.graph.called(links[*port].node, "") + " -> ";
         }
         throw Error(core.job.where,
                     fmt::format("PFC deadlock after {} ns: switches wait for each other in the cycle {}{}, "
                                 "each paused by the "
                                 "next with a full buffer",
-                                core.events.now(), cycle, links[next].node),
-                    "routes that go up and then only down, a larger BUFFER_SIZE, or congestion control with "
-                    "a window avoid "
-                    "it");
+                                core.events.now(), cycle, core.job.graph.called(links[next].node, "")),
+                    "routes that go up and then only down, larger buffers, or congestion control with a "
+                    "window avoid it");
       }
       if (state[next] == 0) {
         state[next] = 1;

@@ -56,15 +56,17 @@ void Flows::set_up(std::uint32_t index, const TrafficFlow& asked, const FlowAddr
   const PairFigures pair = ways_.pair(address.source, address.destination);
   if (pair.hops == 0) {
     throw Error(core_.job.where,
-                fmt::format("no way leads from host {} to host {}", address.source, address.destination),
+                fmt::format("no way leads from {} to {}", core_.job.graph.called(address.source, "host"),
+                            core_.job.graph.called(address.destination, "host")),
                 "hosts do not forward: every way goes over switches");
   }
   if (core_.traits.telemetry && pair.hops > kTelemetryHops + 1) {
     throw Error(
         core_.job.where,
-        fmt::format("the way from host {} to host {} passes {} switches, and packets of HPCC have room "
-                    "for the figures of {}",
-                    address.source, address.destination, pair.hops - 1, kTelemetryHops),
+        fmt::format("the way from {} to {} passes {} switches, and packets of HPCC have room for the figures "
+                    "of {}",
+                    core_.job.graph.called(address.source, "host"),
+                    core_.job.graph.called(address.destination, "host"), pair.hops - 1, kTelemetryHops),
         "choose another congestion control");
   }
   flow.round_trip_ns = core_.settings.global_window ? ways_.largest().round_trip_ns : pair.round_trip_ns;

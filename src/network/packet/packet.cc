@@ -108,12 +108,18 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
   if (values.is_set("timely-timestamps"))
     settings.timely_without_timestamps = !values.boolean("timely-timestamps");
   if (job.usual_settings) use_usual_settings(settings, job.graph);
-  if (values.is_set("payload")) {
-    constexpr std::int64_t kLeast = 64, kMost = 65'000;
-    settings.payload = values.bytes("payload").value;
-    if (settings.payload < kLeast || settings.payload > kMost)
-      throw Error(values.where("payload"), fmt::format("{} is out of range", settings.payload),
-                  fmt::format("from {} to {}", kLeast, kMost));
+  struct Size {
+    std::string_view name;
+    std::int64_t least, most, PacketSettings::*setting;
+  };
+  for (const Size& size : {Size{"payload", 64, 65'000, &PacketSettings::payload},
+                           Size{"buffer", 1 << 14, std::int64_t{4000} << 20, &PacketSettings::buffer}}) {
+    if (!values.is_set(size.name)) continue;
+    const std::int64_t value = values.bytes(size.name).value;
+    if (value < size.least || value > size.most)
+      throw Error(values.where(size.name), fmt::format("{} is out of range", value),
+                  fmt::format("from {} to {}", size.least, size.most));
+    settings.*size.setting = value;
   }
 }
 
@@ -220,16 +226,18 @@ TrafficResult packet_traffic(const FlowJob& job) {
                             fmt::format("{} bytes at one port", with_separators(outcome.longest_queue)));
   if (outcome.longest_pause.ns > 0) {
     const PacketOutcome::Pause& pause = outcome.longest_pause;
-    result.facts.emplace_back("longest paused", fmt::format("node {} on its link to {}, {} in all",
-                                                            pause.from, pause.to, time_text(pause.ns)));
+    result.facts.emplace_back(
+        "longest paused", fmt::format("{} on its link to {}, {} in all", job.graph.called(pause.from, "node"),
+                                      job.graph.called(pause.to, "node"), time_text(pause.ns)));
   }
   // Pauses between switches hold up flows that have no part in the congestion.
   const PacketOutcome::Pause& spread = outcome.longest_pause_between_switches;
   if (spread.ns > outcome.end_ns / 2 && spread.ns > 0) {
     result.notes.push_back(fmt::format(
-        "PFC storm: switch {} had to be silent on its link to switch {} for {:.0f} % of the "
-        "time, and flows that do not cause the congestion wait with the others",
-        spread.from, spread.to, 100 * static_cast<double>(spread.ns) / static_cast<double>(outcome.end_ns)));
+        "PFC storm: {} had to be silent on its link to {} for {:.0f} % of the time, and flows that do not "
+        "cause the congestion wait with the others",
+        job.graph.called(spread.from, "switch"), job.graph.called(spread.to, "switch"),
+        100 * static_cast<double>(spread.ns) / static_cast<double>(outcome.end_ns)));
   }
   return result;
 }

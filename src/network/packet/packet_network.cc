@@ -22,18 +22,11 @@ double packets_of(const Foreseen& foreseen, const PacketSettings& settings) {
 }
 
 FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValues& values) {
-  constexpr std::int64_t kLargestBuffer = std::int64_t{4000} << 20;
   FlowJob job;
   job.where = "network packet";
-  const auto check = [&](std::string_view name, std::int64_t least, std::int64_t most) {
-    if (!values.is_set(name)) return;
-    const std::int64_t value = name == "seed" ? values.count(name) : values.bytes(name).value;
-    if (value < least || value > most)
-      throw Error(values.where(name), fmt::format("{} is out of range", value),
-                  fmt::format("from {} to {}", least, most));
-  };
-  check("buffer", 1 << 14, kLargestBuffer);
-  check("seed", 1, INT64_MAX);
+  if (values.is_set("seed") && values.count("seed") < 1)
+    throw Error(values.where("seed"), fmt::format("{} is out of range", values.count("seed")),
+                fmt::format("from 1 to {}", INT64_MAX));
   job.choice = ways.routing().choice;
   job.graph = network_graph(ways.graph());
   job.flows_come = setup.packets.has_value();
@@ -52,7 +45,6 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
                   "give their topology to armilla run, as a machine, for other ways");
   }
   set_transport(job, values);
-  if (values.is_set("buffer")) job.settings.buffer = values.bytes("buffer").value;
   if (values.is_set("seed")) job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
   const Foreseen& foreseen = setup.foreseen;
   // Roughly. Those of RoCE are forgotten when they are over.

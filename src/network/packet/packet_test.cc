@@ -361,7 +361,7 @@ TEST(Packet, ExplainsWhatItRefuses) {
   EXPECT_EQ(
       refusal([](FlowJob& job) { job.settings.buffer = 100'000; }),
       "test: switch 3 needs 124788 bytes for the reserve and the headroom of its 3 ports, and its buffer has "
-      "100000\n  hint: give the switches a larger BUFFER_SIZE (MB)");
+      "100000\n  hint: give the switches larger buffers (BUFFER_SIZE in MB, or packet:buffer=)");
   EXPECT_EQ(refusal([](FlowJob& job) { job.flows[0].bytes = 5'000'000'000'000; }),
             "test: the flows are 5e+09 packets, which would take about 93 min (fewer than 1e+09 are "
             "simulated)\n  hint: "

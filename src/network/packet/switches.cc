@@ -50,12 +50,12 @@ Switches::Switches(Core& core, Links& links, const WayFinder& ways, const Flows&
       if (settings.buffer_is_shared)
         headroom = std::max<WideProduct>(headroom, 3 * (settings.payload + core.traits.header));
       if (headroom > (settings.buffer_is_shared ? UINT32_MAX : settings.buffer)) {
-        throw Error(
-            core.job.where,
-            fmt::format("a link of switch {} with {} bit/s and {} ns needs {} bytes of headroom, and its "
-                        "buffer has {}",
-                        node, port.rate, port.delay_ns, static_cast<std::int64_t>(headroom), settings.buffer),
-            "give the switches a larger BUFFER_SIZE (MB)");
+        throw Error(core.job.where,
+                    fmt::format("a link of {} with {} bit/s and {} ns needs {} bytes of headroom, and its "
+                                "buffer has {}",
+                                core.job.graph.called(node, "switch"), port.rate, port.delay_ns,
+                                static_cast<std::int64_t>(headroom), settings.buffer),
+                    "give the switches larger buffers (BUFFER_SIZE in MB, or packet:buffer=)");
       }
       port.headroom_limit = static_cast<std::uint32_t>(headroom);
       for (std::int64_t rate = port.rate; rate > nic_rate && port.threshold_shift > 0; rate /= 2)
@@ -65,12 +65,12 @@ Switches::Switches(Core& core, Links& links, const WayFinder& ways, const Flows&
     }
     if (settings.buffer_is_shared) kept = 0;
     if (kept >= settings.buffer) {
-      throw Error(
-          core.job.where,
-          fmt::format("switch {} needs {} bytes for the reserve and the headroom of its {} ports, and its "
-                      "buffer has {}",
-                      node, kept, links.of_node(node).size(), settings.buffer),
-          "give the switches a larger BUFFER_SIZE (MB)");
+      throw Error(core.job.where,
+                  fmt::format("{} needs {} bytes for the reserve and the headroom of its {} ports, and its "
+                              "buffer has {}",
+                              core.job.graph.called(node, "switch"), kept, links.of_node(node).size(),
+                              settings.buffer),
+                  "give the switches larger buffers (BUFFER_SIZE in MB, or packet:buffer=)");
     }
     Switch& here = switches_[node];
     here.buffer_left = static_cast<std::uint32_t>(settings.buffer - kept);

@@ -87,9 +87,11 @@ void WayFinder::find_shortest(std::uint32_t node, std::uint32_t host, std::size_
 
 void WayFinder::no_way(const Flow& flow) const {
   throw Error(core_.job.where,
-              fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
-                          flow.address.source, flow.address.destination, core_.settings.link_down_a,
-                          core_.settings.link_down_b));
+              fmt::format("no way leads from {} to {} after the link between {} and {} failed",
+                          core_.job.graph.called(flow.address.source, "host"),
+                          core_.job.graph.called(flow.address.destination, "host"),
+                          core_.job.graph.called(core_.settings.link_down_a, ""),
+                          core_.job.graph.called(core_.settings.link_down_b, "")));
 }
 
 // The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is

@@ -299,6 +299,66 @@ TEST(Routings, SpreadFluidsAndPacketsEvenly) {
   EXPECT_NEAR(last_of(run(machine, "packet:cc=none,routing=first", flows)) / (2 * bound), 1.02, 0.02);
 }
 
+// Small buffers of switches pause senders, and are the parameter's, whatever suits the graph; who is paused
+// is said by name.
+TEST(Routings, BuffersOfSwitchesAreAParameter) {
+  const Machine machine = leaf_spine(2, 2);
+  const std::vector<TrafficFlow> flows = {{4, 0, 4'000'000}, {5, 0, 4'000'000}, {6, 0, 4'000'000}};
+  EXPECT_EQ(run(machine, "packet:cc=none,buffer=400MiB", flows).pfc_pauses, 0);
+  EXPECT_GT(run(machine, "packet:cc=none,buffer=1MiB", flows).pfc_pauses,
+            run(machine, "packet:cc=none", flows).pfc_pauses);
+  EXPECT_EQ(error_of([&] { run(machine, "packet:buffer=1kB", flows); }),
+            "test: buffer: 1000 is out of range\n  hint: from 16384 to 4194304000");
+  FlowJob job;
+  job.flows = flows;
+  job.usual_settings = true;
+  const TrafficResult told =
+      run_flows(parse_component("packet:cc=none,buffer=1MiB", "test"), machine, {}, std::move(job));
+  const auto paused =
+      std::ranges::find(told.facts, "longest paused", &std::pair<std::string, std::string>::first);
+  ASSERT_NE(paused, told.facts.end());
+  EXPECT_EQ(paused->second.find("node"), std::string::npos) << paused->second;
+}
+
+// A file that numbers its switches first, or among its hosts: its flows are hashed by its own numbers, as
+// where the file is played as it is, and reported by them.
+TEST(Routings, FlowsOfAFileGoByItsNumbers) {
+  Machine machine = leaf_spine(2, 4);
+  const auto nodes = static_cast<std::int64_t>(machine.graph.nodes.size());
+  for (const std::int64_t factor : {1, 5, 9}) {
+    ASSERT_EQ(std::gcd(factor, nodes), 1);
+    // The same graph by the file's numbers.
+    NetworkGraph file;
+    file.is_switch.resize(machine.graph.nodes.size());
+    for (std::int64_t place = 0; place < nodes; ++place)
+      machine.graph.nodes[static_cast<std::size_t>(place)].number = place * factor % nodes;
+    const NetworkGraph graph = network_graph(machine.graph);
+    for (std::int64_t place = 0; place < nodes; ++place)
+      file.is_switch[static_cast<std::size_t>(graph.number_of(place))] =
+          graph.is_switch[static_cast<std::size_t>(place)];
+    for (GraphLink link : graph.links) {
+      link.a = graph.number_of(link.a);
+      link.b = graph.number_of(link.b);
+      file.links.push_back(link);
+    }
+    std::vector<TrafficFlow> flows;
+    FlowJob job;
+    job.graph = std::move(file);
+    for (std::int64_t i = 0; i < 8; ++i) {
+      flows.push_back({i, (i + 4) % 8, 1'000'000 + 1000 * i});
+      job.flows.push_back({graph.number_of(i), graph.number_of((i + 4) % 8), 1'000'000 + 1000 * i});
+    }
+    const FlowsResult seen = run(machine, "flow", flows);
+    const auto expected =
+        std::get<FlowsResult>(run_flows(parse_component("flow", "test"), std::move(job)).outcome);
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      EXPECT_EQ(seen.flows[i].source, expected.flows[i].source);
+      EXPECT_EQ(seen.flows[i].destination, expected.flows[i].destination);
+      EXPECT_EQ(seen.flows[i].fct_s, expected.flows[i].fct_s) << factor << ' ' << i;
+    }
+  }
+}
+
 // A spine's link at half of its bandwidth carries half of what is sprayed, in twice the time.
 TEST(Routings, DeratedLinksCostWhatTheyLack) {
   Machine machine = leaf_spine(2, 2);

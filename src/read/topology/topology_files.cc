@@ -38,8 +38,8 @@ Interconnect read_numbered_links(RoceWords& words, const NumberedNodes& numbered
     for (std::size_t node = 0; node < numbered.is_switch.size(); ++node) {
       if (numbered.is_switch[node] != switches) continue;
       number[node] = static_cast<std::uint32_t>(graph.nodes.size());
-      graph.nodes.push_back(
-          {switches ? NetworkNodeKind::switched : NetworkNodeKind::device, numbered.names[node]});
+      graph.nodes.push_back({switches ? NetworkNodeKind::switched : NetworkNodeKind::device,
+                             numbered.names[node], static_cast<std::int64_t>(node)});
     }
   }
   for (std::int64_t i = 0; i < links; ++i) {

@@ -7,6 +7,7 @@
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
 #include "ir/derived/interconnect_figures.h"
+#include "ir/flow_traffic.h"
 #include "read/file_format.h"
 #include "read/study.h"
 
@@ -246,6 +247,7 @@ TEST_F(TopologyFile, OfHpcc) {
   EXPECT_EQ(links.graph.devices(), 4);
   EXPECT_EQ(links.graph.nodes[0].name, "host1");
   EXPECT_EQ(links.graph.nodes[4].name, "switch0");
+  EXPECT_EQ(network_graph(links.graph).numbers, (std::vector<std::int64_t>{1, 2, 3, 4, 0}));
   EXPECT_EQ(links.graph.cables[0].a, 4U);
   EXPECT_EQ(links.graph.cables[0].b, 0U);
   EXPECT_EQ(links.graph.cables[2].there.loss, 0.5);

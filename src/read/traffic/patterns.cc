@@ -190,11 +190,12 @@ std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::
   if (hosts < 2) throw Error(where, "there are no two hosts");
   if (is_path(text)) return read_flow_file(text, graph);
   std::string full = text;
-  if (const std::size_t colon = text.find(':');
-      colon != std::string::npos && colon + 1 < text.size() &&
-      text.find_first_not_of("0123456789", colon + 1) == std::string::npos) {
-    const TrafficPattern& row = find_component("traffic", traffic_patterns(), text.substr(0, colon), where);
-    full = fmt::format("{}:{}={}", row.name, row.parameters.front().name, text.substr(colon + 1));
+  if (const std::size_t colon = text.find(':'); colon != std::string::npos) {
+    const std::size_t end = text.find_first_not_of("0123456789", colon + 1);
+    if (end != colon + 1 && colon + 1 < text.size() && (end == std::string::npos || text[end] == ',')) {
+      const TrafficPattern& row = find_component("traffic", traffic_patterns(), text.substr(0, colon), where);
+      full = fmt::format("{}:{}={}", row.name, row.parameters.front().name, text.substr(colon + 1));
+    }
   }
   if (const std::size_t colon = full.find(':');
       colon != std::string::npos && full.find('=') == std::string::npos) {

@@ -30,6 +30,9 @@ TEST(TrafficPatterns, SendFromWhomToWhom) {
   EXPECT_EQ(flows("all-to-all:bytes=5kB").size(), 56U);
   EXPECT_EQ(flows("all-to-all:4").size(), 12U);
   EXPECT_EQ(flows("shift:distance=3")[6].destination, 1);
+  const std::vector<TrafficFlow> shift = flows("shift:3,bytes=7kB");
+  EXPECT_EQ(shift[6].destination, 1);
+  EXPECT_EQ(shift[6].bytes, 7'000);
   for (const std::int64_t seed : {1, 2, 3}) {
     std::set<std::int64_t> to;
     for (const TrafficFlow& flow : flows("permutation:" + std::to_string(seed), 50)) {
@@ -47,6 +50,11 @@ TEST(TrafficPatterns, SayWhatIsWrong) {
   EXPECT_EQ(error_of([] { flows("all-to-all:1GB"); }),
             "--traffic all-to-all:1GB: '1GB' has no name\n  hint: all-to-all has hosts, bytes, such as "
             "all-to-all:bytes=1MB");
+  EXPECT_EQ(
+      error_of([] { flows("incast:5,8"); }),
+      "--traffic incast:5,8: '8' is not name=value\n  hint: write NAME:parameter=value,parameter=value");
+  EXPECT_EQ(error_of([] { flows("incast:5,senders=6"); }),
+            "--traffic incast:5,senders=6: senders: is given twice");
   EXPECT_EQ(error_of([] { flows("incats:8"); }).substr(0, 18), "--traffic incats:8");
   EXPECT_EQ(error_of([] { flows("shift:8"); }),
             "--traffic shift:8: distance: every host would send to itself");

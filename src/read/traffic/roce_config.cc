@@ -182,7 +182,7 @@ constexpr std::array kRoceKeys = {
             }},
     RoceKey{"BUFFER_SIZE",
             [](RoceWords& w, RoceConfig& c) {
-              c.settings.buffer = w.whole("BUFFER_SIZE in MB, of one switch,", 1, 4095, true) << 20;
+              c.settings.buffer = w.whole("BUFFER_SIZE (MB of a switch)", 1, 4095, true) << 20;
             }},
     // Armilla's own
     RoceKey{"SEED",

@@ -53,10 +53,15 @@ std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::stri
   RoceWords words(text, name);
   const std::int64_t count = words.whole("the number of flows", 0, 100'000'000);
   std::vector<TrafficFlow> flows;
+  // Every number from 0 is that of a node.
+  std::vector<std::int64_t> place_of(graph.numbers.size());
+  for (std::size_t place = 0; place < place_of.size(); ++place)
+    place_of[static_cast<std::size_t>(graph.numbers[place])] = static_cast<std::int64_t>(place);
   const auto host = [&](std::string_view what) {
-    const std::int64_t node = words.whole(what, 0, graph.nodes() - 1);
+    const std::int64_t number = words.whole(what, 0, graph.nodes() - 1);
+    const std::int64_t node = place_of.empty() ? number : place_of[static_cast<std::size_t>(number)];
     if (graph.is_switch[static_cast<std::size_t>(node)]) {
-      words.fail(fmt::format("{}: node {} is a switch", what, node), "flows begin and end at hosts");
+      words.fail(fmt::format("{}: node {} is a switch", what, number), "flows begin and end at hosts");
     }
     return node;
   };
@@ -65,7 +70,7 @@ std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::stri
     flow.source = host("the flow's source");
     flow.destination = host("the flow's destination");
     if (flow.source == flow.destination)
-      words.fail(fmt::format("a flow from host {} to itself", flow.source));
+      words.fail(fmt::format("a flow from host {} to itself", graph.number_of(flow.source)));
     flow.priority = static_cast<int>(words.whole("the flow's priority", 1, 7));
     flow.port = static_cast<int>(words.whole("the flow's port", 0, 65535));
     flow.bytes = words.whole("the flow's bytes", 1, std::int64_t{1} << 50);

@@ -43,6 +43,15 @@ TEST(RoceTopology, SaysWhatIsWrongAndWhere) {
 
 TEST(RoceFlows, ReadsFlows) {
   const NetworkGraph graph = parse_roce_topology(kTopology, "t");
+  // Nodes that stand elsewhere than the file numbers them.
+  NetworkGraph numbered;
+  numbered.is_switch = {false, false, true};
+  numbered.numbers = {1, 2, 0};
+  const TrafficFlow turned = parse_roce_flows("1\n2 1 3 100 5 0\n", "f", numbered).front();
+  EXPECT_EQ(turned.source, 1);
+  EXPECT_EQ(turned.destination, 0);
+  EXPECT_EQ(error_of([&] { parse_roce_flows("1\n2 0 3 100 5 0\n", "f", numbered); }),
+            "f:2: the flow's destination: node 0 is a switch\n  hint: flows begin and end at hosts");
   const std::vector<TrafficFlow> flows = parse_roce_flows("1\n0 1 3 100 1000000 2.000000001\n", "f", graph);
   ASSERT_EQ(flows.size(), 1U);
   EXPECT_EQ(flows[0].bytes, 1'000'000);
@@ -157,7 +166,7 @@ TEST_F(RoceConfigFile, SaysWhatIsWrongAndWhere) {
             "marking off "
             "with ENABLE_QCN 0");
   EXPECT_EQ(refusal("BUFFER_SIZE 9999\n"),
-            "config.txt:3: BUFFER_SIZE in MB, of one switch,: 9999 is out of range\n  hint: from 1 to 4095");
+            "config.txt:3: BUFFER_SIZE (MB of a switch): 9999 is out of range\n  hint: from 1 to 4095");
   EXPECT_EQ(refusal("ENABLE_QCN 0\nLINK_DOWN 5 0 1\n"),
             "config.txt: LINK_DOWN: there is no link between 0 and 1");
   EXPECT_EQ(refusal("L2_ACK_INTERVAL 0\n"),
