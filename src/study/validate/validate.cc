@@ -155,8 +155,10 @@ class Validator {
       role = &*std::ranges::find(run.roles, program, &RoleMemory::program);
     }
     const MemoryUse& use = role->use;
-    // Memory that was measured as allocated has no fragments in it.
-    const Bytes lost = peak.reserved ? Bytes(0) : use.fragmentation;
+    // Memory that was measured as allocated has no fragments in it. Nanotron's is reserved: its log_memory
+    // resets the counters of a step when the backward passes are over, and what its benchmarks write after
+    // the optimizer's step has activations in it.
+    const Bytes lost = peak.reserved || is_first ? Bytes(0) : use.fragmentation;
     row.predicted = static_cast<double>(use.peak().value - lost.value);
     row.study =
         fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
