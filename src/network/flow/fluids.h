@@ -114,8 +114,8 @@ void Fluids::add_state(StateDigest& state, const Described& described) const {
     const bool moves = flight.state == State::moving;
     state.add('f', what.low, what.high, static_cast<int>(flight.state), place,
               std::bit_cast<std::uint64_t>(flight.left), std::bit_cast<std::uint64_t>(flight.rate),
-              moves ? from_now(flight.begun) : 0, moves ? from_now(flight.since) : 0, from_now(flight.done),
-              from_now(flight.event));
+              moves ? from_now(flight.begun) : 0, moves ? from_now(flight.since) : 0,
+              moves ? from_now(flight.done) : 0, from_now(flight.event));
   };
   // Places in the line of a connection are told, since numbers of flights are not: those are handed out anew
   // and mean nothing.
