@@ -116,6 +116,8 @@ std::string_view name_of(LossKernel loss) {
       return "fused";
     case LossKernel::wide:
       return "wide";
+    case LossKernel::in_place:
+      return "in-place";
     case LossKernel::narrow:
       return "narrow";
   }

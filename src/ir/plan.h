@@ -91,6 +91,7 @@ enum class LossKernel : std::uint8_t {
   automatic,  // fused where the host is compiled, else wide
   fused,      // by a compiler
   wide,       // operator by operator in fp32, of a copy of the logits
+  in_place,   // one operation on such a copy, whose gradient takes the place of the probabilities
   narrow      // operator by operator in the logits' own type
 };
 std::string_view name_of(LossKernel loss);

@@ -20,7 +20,8 @@ namespace armilla {
 //   weights      parameters of the role's blocks in the plan's weight type; ZeRO-3: the shard
 //   gradients    in the plan's gradient type; ZeRO-2 and 3: the shard; whole with Plan::no_sync and more
 //                than one micro-batch. PyTorch's, in its parameters' type, are made by the first backward
-//                pass block by block: those that are there at the peak
+//                pass block by block: those that are there at the peak. Where they are wider, narrow ones are
+//                made beside them so, by every pass, and added up when it is over
 //   optimizer    master weights (where weights are narrower than fp32) and state_words x 4 bytes per
 //                parameter; ZeRO-1 to 3: the shard (Rajbhandari et al. 2020, section 3.1 and figure 1). In a
 //                narrower Plan::state_dtype: states alone, of its size
@@ -33,9 +34,10 @@ namespace armilla {
 //                passes that run beside each other, or all of them when they are not resharded; what tensor
 //                parallelism exchanges and PyTorch frees late, as long as there is room for it; boundary
 //                activations and their gradients, coming and going
-//   temporary    BlockShape::working of the block at the peak; without accumulation fusion the largest
-//                weight's gradient
-//   fragmentation           kFragmentation of all of these: what a caching allocator loses
+//   temporary    BlockShape::working of the block at the peak; without accumulation fusion the gradient of
+//                its largest weight, too
+//   fragmentation           kFragmentation of all of these but what is freed late: what a caching allocator
+//                loses
 //   framework    driver, context and buffers of the collective library (framework_memory, below), on top of
 //                the peak
 // The peak is that of the walk over the order, not a sum of peaks: activations and temporary are those of the

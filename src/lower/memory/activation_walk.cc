@@ -35,8 +35,9 @@ std::span<const PipelineSlot> slots_beside(std::span<const PipelineSlot> slots, 
   return slots.subspan(first, end - first);
 }
 
-ActivationWalk::ActivationWalk(std::span<const ChunkActivations> chunks, bool offload, std::int64_t gradients)
-    : chunks_(chunks), offload_(offload), gradients_(gradients), made_(chunks.size()) {
+ActivationWalk::ActivationWalk(std::span<const ChunkActivations> chunks, bool offload, std::int64_t gradients,
+                               GradientsMade made)
+    : chunks_(chunks), offload_(offload), gradients_(gradients), when_made_(made), made_(chunks.size()) {
   for (const ChunkActivations& chunk : chunks) largest_block_ = std::max(largest_block_, chunk.largest_block);
   between_ = largest_block_;
 }
@@ -92,7 +93,7 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
 void ActivationWalk::leave(std::span<const PipelineSlot> group) {
   for (const PipelineSlot& slot : group) {
     if (!frees_activations(slot.action)) continue;
-    if (makes_gradients(slot)) {
+    if (makes_gradients(slot) && when_made_ == GradientsMade::once) {
       gradients_ += chunk_of(slot).gradients;
       made_[static_cast<std::size_t>(slot.chunk)] = true;
     }

@@ -7,7 +7,8 @@
 // way, of passes whose weight gradients come later all from B to W. A link that cannot keep up makes the
 // device wait, not its memory grow.
 // Gradients of a chunk are there from the start, or made by its first backward pass block by block, each when
-// the block is done (autograd, after zero_grad(set_to_none=True)); of offloaded ones, all at once.
+// the block is done (autograd, after zero_grad(set_to_none=True)), or by every backward pass so, and gone
+// after it; of offloaded ones, all at once.
 // Cost: O(1) per slot.
 #pragma once
 
@@ -20,6 +21,12 @@
 
 namespace armilla {
 
+// Which backward passes of a chunk make the gradients that are not there from the start.
+enum class GradientsMade : std::uint8_t {
+  once,       // the first, and they stay
+  every_pass  // each, and what they are added to is there from the start
+};
+
 // In bytes.
 struct HeldByPasses {
   std::int64_t activations = 0, temporary = 0, gradients = 0;
@@ -31,7 +38,7 @@ struct ChunkActivations {
   struct Block {
     std::int64_t saved = 0;      // by the blocks of the chunk up to this one
     std::int64_t working = 0;    // its working set
-    std::int64_t gradients = 0;  // that the first backward pass makes, of the blocks up to this one
+    std::int64_t gradients = 0;  // that a backward pass makes, of the blocks up to this one
   };
   std::vector<Block> blocks;
   std::int64_t saved = 0;      // by all of them
@@ -55,7 +62,8 @@ std::span<const PipelineSlot> slots_beside(std::span<const PipelineSlot> slots, 
 class ActivationWalk {
  public:
   // `gradients`: bytes that are there before any pass.
-  ActivationWalk(std::span<const ChunkActivations> chunks, bool offload, std::int64_t gradients);
+  ActivationWalk(std::span<const ChunkActivations> chunks, bool offload, std::int64_t gradients,
+                 GradientsMade made = GradientsMade::once);
 
   // What is held at most while these slots, which are beside each other, run; they are next in order.
   HeldByPasses enter(std::span<const PipelineSlot> group);
@@ -83,7 +91,8 @@ class ActivationWalk {
   std::int64_t live_ = 0, most_live_ = 0;
   std::int64_t in_flight_ = 0, most_in_flight_ = 0;
   std::int64_t gradients_ = 0;
-  std::vector<bool> made_;  // gradients of each chunk
+  GradientsMade when_made_;
+  std::vector<bool> made_;  // gradients of each chunk, for good
 };
 
 // Whether the pass frees what its forward pass saved.

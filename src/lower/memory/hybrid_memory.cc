@@ -12,10 +12,10 @@ namespace {
 class MomentWriter {
  public:
   MomentWriter(const Program& program, const RoleParts& parts, const Plan& plan)
-      : program_(program), parts_(parts), plan_(plan), buffer_(weight_gradient_buffer(parts, plan)) {}
+      : program_(program), parts_(parts), plan_(plan) {}
 
   std::vector<MemoryMoment> write(std::span<const PipelineSlot> slots, std::span<const NodeRange> nodes) {
-    ActivationWalk walk(parts_.activations, plan_.offload_activations, parts_.kept_gradients);
+    ActivationWalk walk(parts_.activations, plan_.offload_activations, parts_.kept_gradients, parts_.made);
     for (std::size_t i = 0; i < slots.size() && i < nodes.size();) {
       const std::span<const PipelineSlot> group = slots_beside(slots, i);
       const HeldByPasses before = walk.held();
@@ -78,7 +78,7 @@ class MomentWriter {
   }
 
   void add(std::uint32_t first, std::uint32_t last, const BlockHold& hold) {
-    moments_.push_back({first, false, Bytes(hold.during.activations), Bytes(hold.during.temporary) + buffer_,
+    moments_.push_back({first, false, Bytes(hold.during.activations), Bytes(hold.during.temporary),
                         Bytes(hold.during.gradients)});
     moments_.push_back({last, true, Bytes(hold.after.activations), Bytes(0), Bytes(hold.after.gradients)});
   }
@@ -86,7 +86,6 @@ class MomentWriter {
   const Program& program_;
   const RoleParts& parts_;
   const Plan& plan_;
-  Bytes buffer_;
   std::vector<std::uint32_t> computations_;  // of the slots at hand
   std::vector<MemoryMoment> moments_;
 };

@@ -114,7 +114,7 @@ TEST(HybridMemory, ActivationsFollowTheSchedule) {
 // What the walk through all slots holds, without passing over rounds.
 HeldByPasses most_held(const RoleParts& parts, const std::vector<PipelineSlot>& slots,
                        std::int64_t& most_in_flight) {
-  ActivationWalk walk(parts.activations, false, parts.kept_gradients);
+  ActivationWalk walk(parts.activations, false, parts.kept_gradients, parts.made);
   HeldByPasses most;
   for (std::size_t i = 0; i < slots.size();) {
     const std::span<const PipelineSlot> group = slots_beside(slots, i);

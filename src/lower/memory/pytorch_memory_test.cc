@@ -194,6 +194,60 @@ TEST(PytorchMemory, ThePeakMayBeInsideTheBackwardPass) {
   EXPECT_EQ(role.over_time.back().gradients, Bytes(replay.gradients));
 }
 
+// Autograd's gradients, of the weights' type, are added to arrays of a wider one when a pass is over, each
+// pass anew; until then those of the blocks behind are there.
+TEST(PytorchMemory, NarrowGradientsStayUntilTheirPassIsOver) {
+  Plan plan = plan_under(Framework::pytorch, Host::compiled);
+  plan.recompute = Recompute::full;
+  const std::string text =
+      "family: llama\nlayers: 12\nhidden: 1024\nheads: 8\nfeed_forward: 4096\nvocabulary: 1024\n"
+      "sequence: 2048\n";
+  const Model deep = read_described_yaml(text, "m", {});
+  const auto use_of = [&] { return hybrid_memory(lower_hybrid(deep, plan), plan, Device()).front().use; };
+  const ShardedModel model = shard_model(deep, plan, 0, "plan");
+  std::int64_t saved = 0, behind = 0, most = 0, behind_at_most = 0, elements = 0;
+  for (const ShardedBlock& block : model.blocks) saved += model.shapes[block.shape].saved.value;
+  for (std::size_t b = model.blocks.size(); b-- > 0;) {
+    const BlockShape& shape = model.shapes[model.blocks[b].shape];
+    const std::int64_t held = saved + shape.working.value + behind;
+    if (held > most) behind_at_most = behind;
+    most = std::max(most, held);
+    saved -= shape.saved.value;
+    for (const WeightGroup& group : shape.weights) {
+      behind += 2 * group.elements;
+      elements += group.elements;
+    }
+  }
+  EXPECT_GT(behind_at_most, 0);
+  EXPECT_EQ(coming_and_going(use_of()), most + 4 * elements);
+  EXPECT_EQ(use_of().gradients, Bytes(behind_at_most + 4 * elements));
+  plan.batch = plan.micro_batches = 2;
+  EXPECT_EQ(coming_and_going(use_of()), most + 4 * elements);
+  // Fully sharded, they are added block by block.
+  plan.zero_stage = 3;
+  plan.state_dtype = DType::bf16;
+  EXPECT_EQ(use_of().gradients, Bytes(4 * elements));
+}
+
+// Without accumulation fusion the gradient of the weight at work is there beside what it is added to: not
+// that of the embedding, where a layer needs most.
+TEST(PytorchMemory, TheGradientAtWorkIsOfTheBlockAtWork) {
+  Plan plan = plan_under(Framework::megatron, Host::eager);
+  plan.pipeline = plan.ranks = 2;
+  plan.batch = plan.micro_batches = 2;
+  const auto temporary = [&](bool fused) {
+    plan.accumulation_fusion = fused;
+    return hybrid_memory(lower_hybrid(small_llama(), plan), plan, Device()).front().use.temporary.value;
+  };
+  // Gate and up are one group of weights with the rest of the layer.
+  const ShardedModel model = shard_model(small_llama(), plan, 0, "plan");
+  std::int64_t layer = 0;
+  for (const WeightGroup& group : model.shapes[model.blocks[1].shape].weights)
+    layer = std::max(layer, group.elements);
+  ASSERT_LT(layer, kLlamaVocabulary * kLlamaHidden);
+  EXPECT_EQ(temporary(false), temporary(true) + 2 * layer);
+}
+
 // A product's inputs are gathered and its outputs summed, twice in a layer. Of all layers and of the
 // embedding and the head, which have one each.
 TEST(PytorchMemory, WhatTensorParallelismExchangesIsFreedLate) {
@@ -308,6 +362,47 @@ TEST(PytorchMemory, ALossOverPartsOfTheVocabularyHoldsTheLogitsBesideThem) {
   Plan plan = plan_under(Framework::pytorch, Host::eager);
   plan.ranks = plan.tensor = 2;
   EXPECT_EQ(shape_under(plan, kLlamaLayers + 1).working, Bytes(4 * kLlamaTokens * kLlamaVocabulary / 2));
+}
+
+// So does one that is told to be such where a rank has all of it.
+TEST(PytorchMemory, ALossInPlaceHoldsOneGradient) {
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.loss = LossKernel::in_place;
+  EXPECT_EQ(shape_under(plan, kLlamaLayers + 1).working, Bytes(4 * kLlamaTokens * kLlamaVocabulary));
+  EXPECT_EQ(shape_under(plan, kLlamaLayers + 1).saved,
+            shape_under(plan_under(Framework::pytorch, Host::eager), kLlamaLayers + 1).saved);
+}
+
+// What is freed late is no longer in use, and nothing of it is lost.
+TEST(PytorchMemory, WhatIsFreedLateHasNoFragments) {
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.ranks = plan.tensor = 4;
+  const MemoryUse use = use_under(plan);
+  ASSERT_GT(use.buffer(MemoryBuffer::freed_late), Bytes(0));
+  const Bytes in_use = use.weights + use.gradients + use.optimizer + use.activations + use.temporary +
+                       use.communication_buffers() - use.buffer(MemoryBuffer::freed_late);
+  EXPECT_NEAR(static_cast<double>(use.fragmentation.value), 0.04 * static_cast<double>(in_use.value), 1);
+}
+
+// The host issues less than the device does in pipelines over so many tensor ranks.
+TEST(PytorchMemory, NothingIsFreedLateInPipelinesOverManyTensorRanks) {
+  const auto late = [](std::int64_t tensor, std::int64_t stages) {
+    const std::string text =
+        "family: llama\nlayers: 4\nhidden: 1024\nheads: 32\nfeed_forward: 4096\nvocabulary: 32768\n"
+        "sequence: 2048\n";
+    const Model model = read_described_yaml(text, "m", {});
+    Plan plan = plan_under(Framework::pytorch, Host::eager);
+    plan.tensor = tensor;
+    plan.pipeline = stages;
+    plan.ranks = tensor * stages;
+    plan.batch = plan.micro_batches = 8;
+    return hybrid_memory(lower_hybrid(model, plan), plan, Device())
+        .front()
+        .use.buffer(MemoryBuffer::freed_late);
+  };
+  EXPECT_GT(late(16, 4), Bytes(0));
+  EXPECT_EQ(late(32, 4), Bytes(0));
+  EXPECT_GT(late(32, 1), Bytes(0));
 }
 
 // Adapters' gradients and states alone; the frozen weights once.

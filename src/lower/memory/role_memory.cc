@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -22,14 +23,22 @@ std::int64_t add(std::int64_t a, std::int64_t b) {
   return checked_add(a, b, kWhere);
 }
 
+// Without accumulation fusion a weight's gradient is there as a whole before it is added.
+std::int64_t gradient_at_work(const BlockShape& shape, const Plan& plan) {
+  if (plan.accumulation_fusion) return 0;
+  std::int64_t elements = 0;
+  for (const WeightGroup& group : shape.weights) elements = std::max(elements, group.elements);
+  return size_of(elements, weight_type(plan), "weight gradient").value;
+}
+
 // `gradients`: bytes that the backward pass of each block makes.
 ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chunk, std::int32_t stages,
-                                std::span<const std::int64_t> gradients) {
+                                std::span<const std::int64_t> gradients, const Plan& plan) {
   ChunkActivations result;
   for (std::size_t b = 0; b < chunk.shapes.size(); ++b) {
     const BlockShape& shape = model.shapes[chunk.shapes[b]];
     // All blocks of a chunk, in order: the walk needs what is saved up to each of them.
-    result.add(shape.saved.value, shape.working.value, gradients[b]);
+    result.add(shape.saved.value, add(shape.working.value, gradient_at_work(shape, plan)), gradients[b]);
   }
   if (chunk.shapes.empty()) return result;
   // The first and the last stage have no message on their outer side.
@@ -202,6 +211,11 @@ Exchanged exchanged_by(const BlockShape& shape, bool gathers_logits) {
 std::int64_t freed_late(const RoleParts& parts, const Plan& plan, std::int64_t most_in_flight) {
   if (!runs_operator_by_operator(plan) || parts.summing_blocks == 0) return 0;
   constexpr std::int64_t kQueue = 1'024, kForward = 32, kBackward = 48;
+  // Hosts slower than their devices free nothing late. In nanotron's pipelines a layer takes the host some 3
+  // ms for each rank of the tensor group: steps last as long whatever the micro-batch, and over more ranks
+  // than these no peak has any of it.
+  constexpr std::int64_t kMostRanksAhead = 16;
+  if (plan.pipeline > 1 && plan.tensor > kMostRanksAhead) return 0;
   // A pipeline's messages make the host wait for the device; that it does not for passes beyond the first two
   // in flight is what peaks show, not derived.
   constexpr std::int64_t kPassesInStep = 2;
@@ -219,22 +233,21 @@ std::int64_t freed_late(const RoleParts& parts, const Plan& plan, std::int64_t m
 
 namespace {
 
-// Of each chunk, those that its first backward pass makes; notes the others.
+// Of each chunk, those that a backward pass makes; notes the others.
 std::vector<std::vector<std::int64_t>> gradients_by_block(RoleParts& parts, const Plan& plan) {
   std::vector<std::vector<std::int64_t>> result;
   for (const RoleChunk& chunk : parts.chunks) result.emplace_back(chunk.shapes.size());
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t bytes = gradients_of(bucket, plan);
     // A weight that several chunks use has a gradient from the first of their passes on.
-    if (keeps_gradients(plan) || !bucket.others.empty()) {
-      parts.kept_gradients = add(parts.kept_gradients, bytes);
-      continue;
-    }
+    const bool kept = keeps_gradients(plan) || !bucket.others.empty();
+    if (kept) parts.kept_gradients = add(parts.kept_gradients, bytes);
+    if (kept && parts.made == GradientsMade::once) continue;
     // All of a bucket with its last block in the model, whose backward pass is the first.
     const auto last = std::ranges::max_element(bucket.blocks, {}, &BlockPlace::block);
     std::int64_t& made =
         result[static_cast<std::size_t>(bucket.chunk)][static_cast<std::size_t>(last->block)];
-    made = add(made, bytes);
+    made = add(made, kept ? bucket.weights.value : bytes);
   }
   return result;
 }
@@ -255,8 +268,6 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
       summed = add(summed, exchanged.summed);
       parts.gathered = std::max(parts.gathered, exchanged.gathered);
       parts.buffers = add(parts.buffers, model.shapes[shape].buffers.value);
-      for (const WeightGroup& group : model.shapes[shape].weights)
-        parts.largest_weight = std::max(parts.largest_weight, group.elements);
     }
     if (summed > parts.summed) {
       parts.summed = summed;
@@ -267,15 +278,14 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
   std::iota(in_turn.begin(), in_turn.end(), 0);
   // What a rank keeps depends neither on the order of its chunks nor on who else holds a tied weight.
   parts.weights = role_weights(model, parts.chunks, in_turn, {}, plan);
+  // PyTorch's own gradients, of the weights' type, are added to the arrays when the pass is over (nanotron's
+  // FP32GradientAccumulator.backward); FSDP adds those of each block when it is done.
+  if (keeps_gradients(plan) && plan.framework == Framework::pytorch && plan.zero_stage < 2)
+    parts.made = GradientsMade::every_pass;
   const std::vector<std::vector<std::int64_t>> gradients = gradients_by_block(parts, plan);
   for (std::size_t c = 0; c < parts.chunks.size(); ++c)
-    parts.activations.push_back(activations_of(model, parts.chunks[c], order.stages, gradients[c]));
+    parts.activations.push_back(activations_of(model, parts.chunks[c], order.stages, gradients[c], plan));
   return parts;
-}
-
-Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan) {
-  if (plan.accumulation_fusion) return Bytes(0);
-  return size_of(parts.largest_weight, weight_type(plan), "weight gradient");
 }
 
 namespace {
@@ -285,8 +295,8 @@ namespace {
 // CUDACachingAllocator.cpp).
 std::int64_t room_for(std::int64_t others, const MemoryUse& use) {
   if (use.capacity == Bytes(0)) return std::numeric_limits<std::int64_t>::max();
-  const double tensors = static_cast<double>((use.capacity - use.framework()).value) / (1 + kFragmentation);
-  return std::max<std::int64_t>(0, static_cast<std::int64_t>(tensors) - others);
+  const double lost = static_cast<double>(others) * kFragmentation;
+  return std::max<std::int64_t>(0, (use.capacity - use.framework()).value - others - std::llround(lost));
 }
 
 // Finds slots that are those of the round before again. What a walk holds depends on the actions and chunks
@@ -326,7 +336,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
                        const Device& device) {
   RoleMemory memory;
   add_states(parts, plan, memory);
-  ActivationWalk walk(parts.activations, plan.offload_activations, parts.kept_gradients);
+  ActivationWalk walk(parts.activations, plan.offload_activations, parts.kept_gradients, parts.made);
   HeldByPasses most;
   const GatheredWeights gathered = gathered_weights(parts, plan);
   std::int64_t most_gathered = plan.reshard ? 0 : gathered.all;
@@ -348,16 +358,12 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
     i += group.size();
   }
   // While the optimizer works there is nothing but all gradients.
-  Bytes buffer = weight_gradient_buffer(parts, plan);
-  if (walk.held().sum() > add(most.sum(), buffer.value)) {
-    most = walk.held();
-    buffer = Bytes(0);
-  }
+  if (walk.held().sum() > most.sum()) most = walk.held();
   memory.most_in_flight = walk.most_in_flight();
   MemoryUse& use = memory.use;
   use.activations = Bytes(most.activations);
   use.gradients = Bytes(most.gradients);
-  use.temporary = Bytes(most.temporary) + buffer;
+  use.temporary = Bytes(most.temporary);
   if (plan.offload_activations) memory.host = saturating_add(memory.host, Bytes(walk.most_live()));
   use.buffer(MemoryBuffer::gradient_buckets) = Bytes(bucket_buffers(parts, plan));
   use.buffer(MemoryBuffer::gathered_weights) = Bytes(most_gathered);
@@ -374,11 +380,11 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
     sum = add(sum, part.value);
   const std::int64_t late = std::min(freed_late(parts, plan, walk.most_in_flight()), room_for(sum, use));
   use.buffer(MemoryBuffer::freed_late) = Bytes(late);
-  sum = add(sum, late);
-  // A caching allocator loses a part of what it hands out; the share is kFragmentation of lower/memory.h.
+  // A caching allocator loses a part of what is in use; the share is kFragmentation of lower/memory.h. What
+  // is freed late is not in use.
   use.fragmentation = Bytes(static_cast<std::int64_t>(static_cast<double>(sum) * kFragmentation));
   // Only to be told of an overflow.
-  add(sum, use.fragmentation.value);
+  add(add(sum, late), use.fragmentation.value);
   return memory;
 }
 

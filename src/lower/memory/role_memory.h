@@ -18,7 +18,6 @@ struct RoleParts {
   std::vector<RoleChunk> chunks;
   RoleWeights weights;
   std::vector<ChunkActivations> activations;  // per chunk
-  std::int64_t largest_weight = 0;            // elements
   std::int64_t buffers = 0;                   // bytes that are not trained
   // Of the blocks of a chunk whose forward pass has tensor parallelism sum whole tensors, or gather logits:
   // how many, and the bytes of these tensors; of the chunk with most.
@@ -26,13 +25,11 @@ struct RoleParts {
   std::int64_t gathered = 0;        // bytes of the largest input of a product that tensor parallelism gathers
   bool copies_gradients = false;    // into the buckets
   std::int64_t kept_gradients = 0;  // bytes that are there from the start; passes make the others
+  GradientsMade made = GradientsMade::once;
 };
 
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
                      std::size_t pipeline_rank, const Plan& plan);
-
-// Without accumulation fusion a weight gradient is there as a whole before it is added.
-Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan);
 
 // All but role, program and what is held over time.
 RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& slots, const Plan& plan,

@@ -270,7 +270,8 @@ Bytes loss_working_set(const Model& model, const Operator& op, const Layout& lay
   if (plan.framework == Framework::megatron) return over_parts ? logits * 2 : logits;
   if (loss_kernel_of(plan) == LossKernel::fused) return logits;
   if (loss_kernel_of(plan) == LossKernel::narrow) return logits * 3;
-  return over_parts && plan.host != Host::compiled ? logits * 2 : wide * 2;
+  const bool in_place = loss_kernel_of(plan) == LossKernel::in_place || over_parts;
+  return in_place && plan.host != Host::compiled ? logits * 2 : wide * 2;
 }
 
 }  // namespace

@@ -116,7 +116,11 @@ constexpr std::array kFormats = {
                "the model's page on Hugging Face has the config.json that Armilla reads", false},
     FileFormat{Kind::safetensors, "safetensors", "a safetensors file", kWeights, false},
     FileFormat{Kind::gguf, "gguf", "a GGUF file", kWeights, false},
-    FileFormat{Kind::zip, "zip", "a zip archive, perhaps a PyTorch checkpoint", kExport, false},
+    FileFormat{
+        Kind::zip, "zip", "a zip archive, perhaps a PyTorch checkpoint or a spreadsheet",
+        "a spreadsheet: save its table as CSV; a checkpoint: export the model to ONNX (torch.onnx.export, "
+        "tf2onnx), or give its config.json",
+        false},
     FileFormat{Kind::pickle, "pickle", "a Python pickle, perhaps a PyTorch checkpoint", kExport, false},
     FileFormat{Kind::hdf5, "hdf5", "an HDF5 file, perhaps a Keras model", kExport, false},
     FileFormat{Kind::tflite, "tflite", "a TensorFlow Lite model", kExport, false},

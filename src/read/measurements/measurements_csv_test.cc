@@ -46,6 +46,14 @@ std::string refusal_of_row(const std::string& text) {
   return error_of([&] { parse_measurements(text, "x.csv"); });
 }
 
+TEST(MeasurementsCsv, SaysWhatSeparatesColumns) {
+  constexpr std::string_view kExpected =
+      "x.csv:1: no commas are between the columns\n  hint: save it as CSV with commas";
+  EXPECT_EQ(error_of([] { parse_measurements("op;gpu;dtype;time_us\n1;2;3;4\n", "x.csv"); }), kExpected);
+  EXPECT_EQ(error_of([] { parse_measurements("op\tgpu\tdtype\ttime_us\n1\t2\t3\t4\n", "x.csv"); }),
+            kExpected);
+}
+
 TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
   EXPECT_EQ(error_of([] {
               parse_measurements(kStepColumns + "a-1,m,2,8,2,A100,8,0,1,1,8,128,bf16,1.5\n", "t.csv");

@@ -51,8 +51,12 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"text", "layers:\n  - conv\n", "m.onnx: is YAML of an unknown kind, not an ONNX model"},
         Fault{"gzip", std::string("\x1f\x8b\x08\0\0\0", 6),
               "m.onnx: is compressed with gzip, not an ONNX model\n  hint: unpack it first: gunzip FILE"},
-        Fault{"pytorch", std::string("PK\x03\x04zip", 7),
-              "m.onnx: is a zip archive, perhaps a PyTorch checkpoint, not an ONNX model" + kConvertHint},
+        Fault{
+            "pytorch", std::string("PK\x03\x04zip", 7),
+            "m.onnx: is a zip archive, perhaps a PyTorch checkpoint or a spreadsheet, not an ONNX model\n  "
+            "hint: a "
+            "spreadsheet: save its table as CSV; a checkpoint: export the model to ONNX (torch.onnx.export, "
+            "tf2onnx), or give its config.json"},
         Fault{"hdf5", "\x89HDF\r\n\x1a\n",
               "m.onnx: is an HDF5 file, perhaps a Keras model, not an ONNX model" + kConvertHint},
         Fault{"lfs_pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",

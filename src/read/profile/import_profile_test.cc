@@ -86,6 +86,33 @@ TEST(ImportTorchProfile, SaysWhatIsMissing) {
   EXPECT_NE(error_of([] { parse_torch_profile("[]", "t.json"); }).find("traceEvents"), std::string::npos);
 }
 
+TEST(ImportTorchProfile, SaysWhichEventCannotBe) {
+  const auto error_of_events = [](const std::string& events) {
+    return error_of([&] { parse_torch_profile(trace_of(events), "t.json"); });
+  };
+  const std::string huge =
+      R"({"cat": "cpu_op", "name": "aten::mm", "dur": 9, "args": {"Input Dims": [[4611686018427387904, 16], )"
+      R"([16, 64]], "Input type": ["c10::BFloat16", "c10::BFloat16"]}})";
+  EXPECT_EQ(error_of_events(kCall + "," + huge),
+            "t.json: traceEvents[1]: sizes overflow 64 bits\n  hint: check the dimensions");
+  EXPECT_EQ(error_of_events(R"({"cat": "kernel", "name": "gemm", "dur": -10, "args": {}})"),
+            "t.json: traceEvents[0]: dur -10 is not a duration\n  hint: expected seconds, such as 0.000125");
+  const auto gathered = [](const std::string& elements, const std::string& ranks) {
+    return R"({"cat": "kernel", "name": "ncclDevKernel_AllGather", "dur": 40, "args": {"Collective name": )"
+           R"("all_gather", "dtype": "Float", "Out msg nelems": )" +
+           elements + R"(, "Group size": )" + ranks + "}}";
+  };
+  EXPECT_EQ(error_of_events(gathered("8", "2")), "no error");
+  EXPECT_EQ(
+      error_of_events(gathered("1e300", "2")),
+      "t.json: traceEvents[0]: a collective of 4e+300 bytes among 2 ranks\n  hint: is the trace what the "
+      "profiler wrote?");
+  EXPECT_EQ(
+      error_of_events(gathered("8", "1e300")),
+      "t.json: traceEvents[0]: a collective of 32 bytes among 1e+300 ranks\n  hint: is the trace what the "
+      "profiler wrote?");
+}
+
 TEST(ProfileJson, ReadsMeasuredEvents) {
   const Profile profile = parse_profile_json(
       R"({"schema": "armilla.events/1", "device": "x", "computations": [

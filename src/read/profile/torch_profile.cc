@@ -63,6 +63,10 @@ double trace_number(const TraceJson& object, const char* key) {
   return object.contains(key) && object.at(key).is_number() ? object.at(key).get<double>() : 0;
 }
 
+std::string place_of(const std::string& name, std::size_t index) {
+  return fmt::format("{}: traceEvents[{}]", name, index);
+}
+
 struct ProductOperands {
   std::string_view name;
   std::size_t first;  // which input is the left operand
@@ -100,8 +104,10 @@ std::optional<ComputationKey> product_of(const TraceJson& event) {
   return product_key(gemm, *dtype);
 }
 
-// Of a kernel of NCCL, or of gloo's and NCCL's call where the trace has no kernels.
-std::optional<CommunicationKey> collective_of(const TraceJson& event) {
+// Of a kernel of NCCL, or of gloo's and NCCL's call where the trace has no kernels. Throws Error for more
+// ranks or bytes than can be counted.
+std::optional<CommunicationKey> collective_of(const TraceJson& event, const std::string& name,
+                                              std::size_t index) {
   if (!event.contains("args")) return std::nullopt;
   const TraceJson& arguments = event.at("args");
   const auto kind = torch_collective(trace_text(arguments, "Collective name"));
@@ -110,8 +116,13 @@ std::optional<CommunicationKey> collective_of(const TraceJson& event) {
   if (!kind || !dtype || ranks < 2) return std::nullopt;
   const double elements = *kind == CollectiveKind::all_gather ? trace_number(arguments, "Out msg nelems")
                                                               : trace_number(arguments, "In msg nelems");
-  constexpr double kBitsPerByte = 8;
-  const auto bytes = static_cast<std::int64_t>(elements * bits_of(*dtype) / kBitsPerByte);
+  constexpr double kBitsPerByte = 8, kMost = 1e15;
+  const double size = elements * bits_of(*dtype) / kBitsPerByte;
+  if (ranks > kMost || size > kMost)
+    throw Error(place_of(name, index),
+                fmt::format("a collective of {:g} bytes among {:g} ranks", size, ranks),
+                "is the trace what the profiler wrote?");
+  const auto bytes = static_cast<std::int64_t>(size);
   if (bytes < 1) return std::nullopt;
   // Ranks of a node are numbered in a row; which of them share one the trace does not tell.
   return CommunicationKey{std::string(name_of(*kind)), bytes, static_cast<std::int64_t>(ranks), false};
@@ -137,11 +148,11 @@ class TorchProfile {
 
   Profile read() {
     const TraceJson& events = document_.at("traceEvents");
-    for (const TraceJson& event : events) {
-      if (event.is_object() && trace_text(event, "cat") == "kernel") add_kernel(event);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      if (events[i].is_object() && trace_text(events[i], "cat") == "kernel") add_kernel(events[i], i);
     }
-    for (const TraceJson& event : events) {
-      if (event.is_object() && trace_text(event, "cat") == "cpu_op") add_call(event);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      if (events[i].is_object() && trace_text(events[i], "cat") == "cpu_op") add_call(events[i], i);
     }
     const std::string device = device_name();
     ProfileBuilder builder(name_);
@@ -157,20 +168,30 @@ class TorchProfile {
   }
 
  private:
-  void add_kernel(const TraceJson& event) {
+  double seconds_of(const TraceJson& event, std::size_t index) const {
+    const double micros = trace_number(event, "dur");
+    duration_from(micros * kMicro, fmt::format("dur {:g}", micros), place_of(name_, index));
+    return micros * kMicro;
+  }
+
+  void add_kernel(const TraceJson& event, std::size_t index) {
     has_kernels_ = true;
-    if (event.contains("args"))
-      kernels_[trace_number(event.at("args"), "External id")] += trace_number(event, "dur") * kMicro;
-    if (const auto key = collective_of(event))
-      collectives_[*key].push_back(trace_number(event, "dur") * kMicro);
+    const double seconds = seconds_of(event, index);
+    if (event.contains("args")) kernels_[trace_number(event.at("args"), "External id")] += seconds;
+    if (const auto key = collective_of(event, name_, index)) collectives_[*key].push_back(seconds);
   }
 
   // Asynchronous launches say nothing of the time: where there are kernels, theirs counts.
-  void add_call(const TraceJson& event) {
-    const auto key = product_of(event);
+  void add_call(const TraceJson& event, std::size_t index) {
+    std::optional<ComputationKey> key;
+    try {
+      key = product_of(event);
+    } catch (const Error& error) {
+      throw Error(place_of(name_, index), error.message, error.hint);
+    }
     if (!key) return;
     if (!has_kernels_) {
-      products_[*key].push_back(trace_number(event, "dur") * kMicro);
+      products_[*key].push_back(seconds_of(event, index));
       return;
     }
     const auto kernel = kernels_.find(trace_number(event.at("args"), "External id"));

@@ -13,7 +13,9 @@ namespace {
 // RFC 4180: fields in quotes may hold commas, quotes (doubled) and line ends.
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& name) : rest_(text), name_(name) {}
+  // Lines may end as those of old Macs, which spreadsheets still write.
+  Parser(std::string_view text, const std::string& name)
+      : rest_(text), name_(name), ends_in_returns_(text.find('\n') == std::string_view::npos) {}
 
   // Nothing is left: no record.
   std::optional<CsvRecord> next() {
@@ -40,7 +42,8 @@ class Parser {
   }
 
   bool skip_line_end() {
-    const std::size_t length = rest_.starts_with("\r\n") ? 2 : rest_.starts_with('\n') ? 1 : 0;
+    const bool ends = rest_.starts_with('\n') || (ends_in_returns_ && rest_.starts_with('\r'));
+    const std::size_t length = rest_.starts_with("\r\n") ? 2 : ends ? 1 : 0;
     rest_.remove_prefix(length);
     line_ += length > 0 ? 1 : 0;
     return length > 0;
@@ -48,7 +51,7 @@ class Parser {
 
   std::string plain() {
     // A carriage return before the line end belongs to that, not to the field.
-    std::size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
+    std::size_t end = std::min(rest_.find_first_of(ends_in_returns_ ? ",\r" : ",\n"), rest_.size());
     const std::size_t next = end;
     if (end > 0 && rest_.substr(end).starts_with('\n') && rest_[end - 1] == '\r') --end;
     std::string field(rest_.substr(0, end));
@@ -74,6 +77,7 @@ class Parser {
 
   std::string_view rest_;
   const std::string& name_;
+  bool ends_in_returns_;
   std::int64_t line_ = 1;
 };
 

@@ -24,6 +24,18 @@ TEST(CsvTable, ReadsPlainAndQuotedFields) {
   EXPECT_EQ(table.find("d"), std::nullopt);
 }
 
+// As spreadsheets on a Mac write them.
+TEST(CsvTable, LinesMayEndInCarriageReturns) {
+  const CsvTable table = parse_csv("a,b\r1,\"x\"\r\r2,y\r", "t.csv");
+  EXPECT_EQ(table.columns, (Fields{"a", "b"}));
+  ASSERT_EQ(table.records.size(), 2U);
+  EXPECT_EQ(table.records[0].fields, (Fields{"1", "x"}));
+  EXPECT_EQ(table.records[1].fields, (Fields{"2", "y"}));
+  EXPECT_EQ(table.records[1].line, 4);
+  // Where any line ends otherwise a return is part of a field.
+  EXPECT_EQ(parse_csv("a\nx\ry\n", "t.csv").records[0].fields, Fields{"x\ry"});
+}
+
 TEST(CsvTable, LinesAreCountedAcrossQuotesAndEmptyLines) {
   const CsvTable table = parse_csv(
       "\xef\xbb\xbf"

@@ -267,8 +267,8 @@ void read_host(const Config& config, Plan& plan) {
   if (const auto host = config.find("host"))
     plan.host = read_choice(*host, {Host::automatic, Host::compiled, Host::eager});
   if (const auto loss = config.find("loss"))
-    plan.loss =
-        read_choice(*loss, {LossKernel::automatic, LossKernel::fused, LossKernel::wide, LossKernel::narrow});
+    plan.loss = read_choice(*loss, {LossKernel::automatic, LossKernel::fused, LossKernel::wide,
+                                    LossKernel::in_place, LossKernel::narrow});
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
 }
 

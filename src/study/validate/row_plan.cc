@@ -143,6 +143,8 @@ void set_loss(const MeasuredPlan& row, Plan& plan) {
     plan.loss = LossKernel::narrow;
     plan.loss_parallel = false;
   }
+  // Its own cross entropy, also where one rank has all logits (_ShardedCrossEntropy).
+  if (names(row, "nanotron")) plan.loss = LossKernel::in_place;
   const bool compiles_blocks_alone = names(row, "measure_device") && names(row, "fsdp2");
   if (compiles_blocks_alone || (names(row, "torchtitan") && names(row, "_2024")))
     plan.loss = LossKernel::wide;

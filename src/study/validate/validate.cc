@@ -61,6 +61,15 @@ std::string without_numbers(const std::string& text) {
   return kind;
 }
 
+// What is wrong with something else than the row says what that is, without its place in a text that was made
+// of the row: "gpt-3.6B:4:9: hidden".
+std::string without_row(const Error& error, const std::string& row) {
+  if (error.where.starts_with(row)) return error.message;
+  const std::size_t place = error.where.rfind(": ");
+  return fmt::format("{}: {}", place == std::string::npos ? error.where : error.where.substr(place + 2),
+                     error.message);
+}
+
 std::string percent(double share) {
   return fmt::format("{:.0f} %", 100 * share);
 }
@@ -113,8 +122,9 @@ class Validator {
         std::visit([&](const auto& what) { predict(what, row); }, measurement.what);
         ++predicted;
       } catch (const Error& error) {
-        row.unpredicted = without_numbers(error.message);
-        row.unpredicted_detail = error.message;
+        const std::string what = without_row(error, measurement.where);
+        row.unpredicted = without_numbers(what);
+        row.unpredicted_detail = what;
         if (!first) first.emplace(error);
       }
       meter_.update(static_cast<double>(++done) / static_cast<double>(file.rows.size()));
@@ -155,8 +165,10 @@ class Validator {
       role = &*std::ranges::find(run.roles, program, &RoleMemory::program);
     }
     const MemoryUse& use = role->use;
-    // Memory that was measured as allocated has no fragments in it.
-    const Bytes lost = peak.reserved ? Bytes(0) : use.fragmentation;
+    // Memory that was measured as allocated has no fragments in it. Nanotron's is reserved: its log_memory
+    // resets the counters of a step when the backward passes are over, and what its benchmarks write after
+    // the optimizer's step has activations in it.
+    const Bytes lost = peak.reserved || is_first ? Bytes(0) : use.fragmentation;
     row.predicted = static_cast<double>(use.peak().value - lost.value);
     row.study =
         fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));

@@ -664,6 +664,17 @@ TEST(Validate, CallsThatFollowEachOtherAreSustained) {
   EXPECT_GT(predicted("75 back-to-back calls"), 1.2 * predicted("one call"));
 }
 
+// Also where the error is of what was made of the row.
+TEST(Validate, ReasonsSayWhatCannotBe) {
+  const std::string row = ",1024,16,4096,50257,A100,8,8,8,1,1,1,32,512,bf16,none,0.05\n";
+  std::string steps(kSteps);
+  steps += "a-6,m,99999999" + row + "a-7,m,88888888" + row;
+  const Validation validation = validate({parse_measurements(steps, "s.csv")});
+  ASSERT_EQ(validation.unpredicted.size(), 2u);
+  EXPECT_EQ(validation.unpredicted.at("layers: N is too large"), (std::vector<std::size_t>{5, 6}));
+  EXPECT_EQ(validation.rows[6].unpredicted_detail, "layers: 88888888 is too large");
+}
+
 TEST(Validate, CollectivesAndKernelsAndPeaks) {
   const Validation validation =
       validate({parse_measurements(
@@ -685,6 +696,20 @@ TEST(Validate, CollectivesAndKernelsAndPeaks) {
   EXPECT_EQ(validation.totals[1].errors.count, 2);
   EXPECT_EQ(validation.totals[2].errors.count, 1);
   EXPECT_EQ(validation.unpredicted.size(), 2u);
+}
+
+// What is reserved has fragments; so has all that nanotron wrote.
+TEST(Validate, ReservedPeaksHaveFragments) {
+  const std::string row = "m,4,1024,16,A100,1,1,1,1,4,512,bf16,none,2,";
+  const Validation validation = validate({parse_measurements(
+      "model,layers,hidden,heads,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,recompute,"
+      "peak_GiB,measure,notes\n" +
+          row + "allocated,plain pytorch\n" + row + "reserved,plain pytorch\n" + row + "plot,nanotron\n" +
+          row + "reserved,nanotron\n",
+      "m.csv")});
+  const auto predicted = [&](std::size_t i) { return *validation.rows[i].predicted; };
+  EXPECT_NEAR(predicted(1) / predicted(0), 1.04, 1e-6);
+  EXPECT_EQ(predicted(2), predicted(3));
 }
 
 // The first stage has the embedding and more micro-batches in flight, the last one the head.
