@@ -346,7 +346,7 @@ TEST_F(Cli, AMessageBudgetIsSaidBeforehand) {
   const Outcome outcome =
       run(words("run resnet18 --machine dgx-a100 --ranks 100000 --decomposition flat --no-fold"));
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("messages, the limit is 2e+09"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("messages, the limit is 2,000,000,000"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Cli, UtilizationIsMeasuredAgainstTheComputeModel) {
