@@ -273,14 +273,13 @@ void validate_stages(const Plan& plan, const std::string& where) {
   const std::int64_t stages = plan.pipeline * plan.virtual_stages;
   if (!plan.stage_blocks.empty()) {
     if (static_cast<std::int64_t>(plan.stage_blocks.size()) != stages) {
-      throw Error(
-          where,
-          fmt::format("plan.stage_blocks has {} number{} for plan.pipeline {} x plan.virtual_stages {} = {} "
-                      "stages",
-                      plan.stage_blocks.size(), plan.stage_blocks.size() == 1 ? "" : "s", plan.pipeline,
-                      plan.virtual_stages, stages),
-          fmt::format("give {} numbers, in model order", stages),
-          {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
+      throw Error(where,
+                  fmt::format("plan.stage_blocks has {} for plan.pipeline {} x plan.virtual_stages {} = {} "
+                              "stages",
+                              counted(std::ssize(plan.stage_blocks), "number"), plan.pipeline,
+                              plan.virtual_stages, stages),
+                  fmt::format("give {} numbers, in model order", stages),
+                  {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
     }
     const auto least = std::min_element(plan.stage_blocks.begin(), plan.stage_blocks.end());
     if (*least < 0)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/nearest_divisor.h"
+#include "base/units_text.h"
 #include "lower/plan.h"
 
 namespace armilla {
@@ -133,8 +134,7 @@ void check_wide_layers(const Plan& plan, const Model& model, const std::string& 
   for (const auto& [key, wide] : {std::pair("plan.wide_first_layers", plan.wide_first_layers),
                                   std::pair("plan.wide_last_layers", plan.wide_last_layers)}) {
     if (layers == 0 || wide <= layers) continue;
-    throw Error(where,
-                fmt::format("{} {} for a model of {} layer{}", key, wide, layers, layers == 1 ? "" : "s"),
+    throw Error(where, fmt::format("{} {} for a model of {}", key, wide, counted(layers, "layer")),
                 fmt::format("{} can be at most {}", key, layers), {key});
   }
 }

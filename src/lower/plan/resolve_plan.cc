@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/nearest_divisor.h"
+#include "base/units_text.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/shard/expert_load.h"
 
@@ -122,7 +123,7 @@ class Degrees {
     return text;
   }
 
-  std::string ranks_text() const { return *ranks_ == 1 ? "1 rank" : fmt::format("{} ranks", *ranks_); }
+  std::string ranks_text() const { return counted(*ranks_, "rank"); }
 
   // "plan.tensor 6 x plan.pipeline 2 = 12"; a single degree is its own product.
   std::string degrees_and(std::int64_t product) const {

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/units_text.h"
 #include "lower/hybrid.h"
 
 namespace armilla {
@@ -96,8 +97,8 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
                       std::int64_t stages, const std::string& where) {
   if (static_cast<std::int64_t>(plan.stage_blocks.size()) != stages) {
     throw Error(where,
-                fmt::format("plan.stage_blocks has {} number{} for {}", plan.stage_blocks.size(),
-                            plan.stage_blocks.size() == 1 ? "" : "s", describe_stages(plan)),
+                fmt::format("plan.stage_blocks has {} for {}",
+                            counted(std::ssize(plan.stage_blocks), "number"), describe_stages(plan)),
                 fmt::format("give {} numbers, in model order", stages),
                 {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
   }

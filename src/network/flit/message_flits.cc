@@ -216,14 +216,11 @@ class MessageFlits final : public Network, public OwnClock {
   PlayTime foreseen_time() const override { return foreseen_time_; }
   std::string routers() const {
     const FlitRouter& router = settings_.router;
-    const auto plural = [](std::int64_t count, std::string_view what) {
-      return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-    };
     return fmt::format("{}routers of {} at {}, {} of {}; packets of up to {} of {}{}",
-                       router.one_step ? "Garnet's " : "", plural(settings_.fabric.pipeline, "cycle"),
+                       router.one_step ? "Garnet's " : "", counted(settings_.fabric.pipeline, "cycle"),
                        to_text(Frequency(1e12 / settings_.fabric.cycle_ps)),
-                       plural(router.virtual_channels, "virtual channel"), plural(router.buffer, "flit"),
-                       plural(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
+                       counted(router.virtual_channels, "virtual channel"), counted(router.buffer, "flit"),
+                       counted(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
                        settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
                            ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
                            : "");

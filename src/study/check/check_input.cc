@@ -32,10 +32,6 @@
 namespace armilla {
 namespace {
 
-std::string in_number(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string text_of(const std::string& path) {
   const MappedFile file(path);
   return {file.bytes().begin(), file.bytes().end()};
@@ -45,8 +41,7 @@ std::string describe(const Machine& machine, const std::vector<std::string>& not
   validate_machine(machine);
   const CollectiveOptions usual;
   CollectivePlanner(machine, usual);  // its constructor holds the checks of switches
-  std::string text =
-      fmt::format("machine '{}' of {}", machine.name, in_number(rank_count(machine), "device"));
+  std::string text = fmt::format("machine '{}' of {}", machine.name, counted(rank_count(machine), "device"));
   for (const std::string& note : notes) text += "\n  note: " + note;
   return text;
 }
@@ -60,7 +55,7 @@ std::string describe_machine(const std::string& path) {
 // Reading is the check: everything that a run would refuse is refused here.
 std::string check_model(const std::string& name, const ModelOptions& options) {
   const Model model = read_model(name, options);
-  std::string text = fmt::format("model of {}, {}", in_number(std::ssize(model.operators), "operator"),
+  std::string text = fmt::format("model of {}, {}", counted(std::ssize(model.operators), "operator"),
                                  counted(totals(model).parameters, "parameter"));
   for (const UnknownOperator& unknown : model.unknown)
     text +=
@@ -77,7 +72,7 @@ std::string check_traces_of(const std::string& prefix, const CheckOptions& given
   if (!given.groups.empty()) options.communicators = read_communicators(given.groups, ranks);
   const std::vector<TraceProblem> problems = check_trace_files(prefix, options);
   refuse_problems(problems, problems.size());
-  std::string text = fmt::format("traces of {}", in_number(ranks, "rank"));
+  std::string text = fmt::format("traces of {}", counted(ranks, "rank"));
   for (const TraceProblem& problem : problems)
     text +=
         fmt::format("\n  warning: {}{}{}", problem.where, problem.where.empty() ? "" : ": ", problem.message);

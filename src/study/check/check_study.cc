@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "collective/algorithm.h"
 #include "cost/cost.h"
 #include "network/network.h"
@@ -36,8 +37,8 @@ std::string check_jobs(const JobsStudy& study) {
   check_components(study.shared);
   const LoweredJobs lowered =
       lower_jobs(study, *make_cost_model(study.shared.compute, study.shared.machine.device));
-  return fmt::format("study of {} on {} device{} of {}", lowered.run.workload, lowered.run.graph.ranks,
-                     lowered.run.graph.ranks == 1 ? "" : "s", study.shared.machine.name);
+  return fmt::format("study of {} on {} of {}", lowered.run.workload,
+                     counted(lowered.run.graph.ranks, "device"), study.shared.machine.name);
 }
 
 }  // namespace
@@ -69,8 +70,8 @@ std::string check_study(const Config& config) {
   check_components(study);
   // Lowering finds what the plan cannot do with the model; only the simulation itself is left out.
   const Run run = lower_study(study, *make_cost_model(study.compute, study.machine.device));
-  return with_notes(fmt::format("study of {} on {} rank{} of {}", run.model.name, study.plan.ranks,
-                                study.plan.ranks == 1 ? "" : "s", study.machine.name));
+  return with_notes(fmt::format("study of {} on {} of {}", run.model.name, counted(study.plan.ranks, "rank"),
+                                study.machine.name));
 }
 
 }  // namespace armilla

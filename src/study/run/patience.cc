@@ -38,26 +38,23 @@ void check_patience(const ForeseenRuns& runs, const Patience& patience) {
     return patience.tell("--patience has no effect: it is for the networks packet and flit");
   const double longest = in_seconds(patience.longest);
   const bool varies = runs.least < runs.most;
-  const auto counted = [&](std::int64_t count) {
-    return fmt::format("{} {}{}", with_separators(count), runs.what, count == 1 ? "" : "s");
-  };
   const std::string at_once =
       runs.at_once > 1 && runs.most > 1 ? fmt::format(", {} at once", runs.at_once) : "";
   if (runs.together.least > longest) {
-    throw Error(
-        "network " + runs.network,
-        fmt::format("{}{} to be simulated{}: at least about {} together, even where no messages meet",
-                    varies ? fmt::format("at least {} of {}", with_separators(runs.least), counted(runs.most))
-                           : counted(runs.least),
-                    runs.least == 1 ? " is" : " are", at_once, rough_time(runs.together.least)),
-        fmt::format("{}--network flow takes a time that does not depend on the bytes; {}",
-                    flag_of(runs.together.least), runs.fewer));
+    throw Error("network " + runs.network,
+                fmt::format("{}{} to be simulated{}: at least about {} together, even where no messages meet",
+                            varies ? fmt::format("at least {} of {}", with_separators(runs.least),
+                                                 counted(runs.most, runs.what))
+                                   : counted(runs.least, runs.what),
+                            runs.least == 1 ? " is" : " are", at_once, rough_time(runs.together.least)),
+                fmt::format("{}--network flow takes a time that does not depend on the bytes; {}",
+                            flag_of(runs.together.least), runs.fewer));
   }
   if (runs.together.most <= longest || !patience.tell) return;
   patience.tell(
       fmt::format("on the network {} {} may take up to about {} together{}{}: a guess, for messages of which "
                   "very many meet, where {} is the least; Ctrl-C ends it with what it has found",
-                  runs.network, counted(runs.most), rough_time(runs.together.most), at_once,
+                  runs.network, counted(runs.most, runs.what), rough_time(runs.together.most), at_once,
                   varies ? ", if none can be left out" : "", rough_time(runs.together.least)));
 }
 

@@ -146,12 +146,12 @@ Json row_json(const LayerRow& row) {
 }  // namespace
 
 std::string write_layers_text(const LayerTable& table, const TextStyle& style) {
-  std::string text = paint(printable(fmt::format("{}, batch {}: {} operator{} in {} layer{}", table.model,
-                                                 with_separators(table.batch), table.operators,
-                                                 table.operators == 1 ? "" : "s", table.layers.size(),
-                                                 table.layers.size() == 1 ? "" : "s")),
-                           Ink::bold, style.colour) +
-                     '\n' + work_text(table, style);
+  std::string text =
+      paint(printable(fmt::format("{}, batch {}: {} in {}", table.model, with_separators(table.batch),
+                                  counted(table.operators, "operator"),
+                                  counted(std::ssize(table.layers), "layer"))),
+            Ink::bold, style.colour) +
+      '\n' + work_text(table, style);
   if (!table.times.empty()) text += times_text(table, style);
   for (const std::string& sentence : unknown_sentences(table))
     text += wrap(sentence, "warning: ", style.width);
