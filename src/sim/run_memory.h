@@ -4,10 +4,11 @@
 // network and what-if, so that a run results in the same with what earlier ones left and without.
 //
 // One run at a time may use it: who has several threads has several of these. It forgets what it knows before
-// a run when that has become too much (some tens of MB). After a run that threw Error it is not to be used
+// a run when that has become too much (KeptAtMost). After a run that threw Error it is not to be used
 // again, for what was being made then is half made.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "cost/cost.h"
@@ -18,11 +19,22 @@
 
 namespace armilla {
 
+// Some tens of MB, for each thread of a search.
+struct KeptAtMost {
+  // Of chunks, each with its phases; schedules, which are larger, are fewer.
+  std::size_t plans = std::size_t{1} << 14;
+  // Distinct messages and moments of lone collectives: some 10 MB.
+  std::size_t remembered = std::size_t{1} << 18;
+  // Of jobs whose ranks were folded, and their ranks, times one more than their families of groups. The last one
+  // is kept, however large.
+  std::size_t structures = 16, ranks = std::size_t{1} << 20;
+};
+
 class RunMemory {
  public:
   // The study must outlive it and stay what it is; all runs are of it. Throws Error as simulate does for
   // algorithms that do not fit.
-  explicit RunMemory(const Study& study);
+  explicit RunMemory(const Study& study, const KeptAtMost& most = {});
   ~RunMemory();
   RunMemory(const RunMemory&) = delete;
   RunMemory& operator=(const RunMemory&) = delete;
@@ -34,6 +46,7 @@ class RunMemory {
 
  private:
   const Study& study_;
+  KeptAtMost most_;
   std::unique_ptr<Parts> parts_;
 };
 

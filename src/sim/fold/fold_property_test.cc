@@ -140,9 +140,10 @@ RandomJob with_turned_families(RandomJob job) {
 }
 
 // Runs of one study that know what those before them knew (sim/run_memory.h), equal to the picosecond for
-// every rank and link to runs that know nothing.
+// every rank and link to runs that know nothing; as well where they forget much of it.
 TEST(FoldProperty, WhatEarlierRunsLeftChangesNothing) {
-  int finished = 0, fewer_events = 0, folded = 0;
+  constexpr KeptAtMost kLittle{.plans = 6, .remembered = 40, .structures = 1, .ranks = 100};
+  int finished = 0, fewer_events = 0, folded = 0, forgotten = 0;
   for (std::uint32_t seed = 50000; seed < 51200; seed += kCaseStep) {
     SCOPED_TRACE(seed);
     RandomJobs random(seed);
@@ -156,11 +157,15 @@ TEST(FoldProperty, WhatEarlierRunsLeftChangesNothing) {
     // What was not finished is not used again.
     if (std::ranges::any_of(played, [](const auto& result) { return !result.has_value(); })) continue;
     ++finished;
-    RunMemory memory(first.study);
+    RunMemory memory(first.study), forgetful(first.study, kLittle);
     for (const std::size_t number : {0, 1, 0, 2, 2, 0, 1, 1}) {
       const RandomJob& job = jobs[number];
-      const Result known = simulate(job.graph, first.study, LinearCost(1000), job.options, memory);
+      const LinearCost cost(1000);
+      const Result known = simulate(job.graph, first.study, cost, job.options, memory);
       expect_equal(job, known, *played[number]);
+      const Result again = simulate(job.graph, first.study, cost, job.options, forgetful);
+      expect_equal(job, again, *played[number]);
+      forgotten += again.events > known.events ? 1 : 0;
       EXPECT_EQ(known.messages, played[number]->messages);
       EXPECT_EQ(order_of(known), order_of(*played[number]));
       fewer_events += known.events < played[number]->events ? 1 : 0;
@@ -170,6 +175,7 @@ TEST(FoldProperty, WhatEarlierRunsLeftChangesNothing) {
   }
   EXPECT_GT(finished, 600 / kCaseStep);
   EXPECT_GT(fewer_events, 400 / kCaseStep);
+  EXPECT_GT(forgotten, 200 / kCaseStep);
   EXPECT_GT(folded, 400 / kCaseStep);
 }
 

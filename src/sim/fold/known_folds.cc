@@ -61,7 +61,7 @@ const RankClasses& KnownFolds::classes_of(const FoldingInput& input, CollectiveP
   std::size_t numbers = 0, kept = 0;
   std::erase_if(known_, [&](const Structure& structure) {
     numbers += structure.size();
-    return kept++ > 0 && (kept > kMost || numbers > kMostNumbers);
+    return kept++ > 0 && (kept > most_ || numbers > most_ranks_);
   });
   return known_.front().classes;
 }

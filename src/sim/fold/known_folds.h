@@ -4,9 +4,10 @@
 // Structures are compared in full: programs of ranks, groups, and what every program issues, with all that
 // colours ranks (sim/fold/rank_colours.h); machine, network and what-if are one study's. Only of networks
 // over dimensions. Cost: O(ranks x families + items) instead of several colourings of all ranks. The latest
-// structures are kept, kMost at most and fewer of large jobs.
+// structures are kept, and fewer of large jobs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <vector>
@@ -19,6 +20,8 @@ namespace armilla {
 
 class KnownFolds {
  public:
+  // As many structures at most, of as many ranks (sim/run_memory.h).
+  KnownFolds(std::size_t most, std::size_t most_ranks) : most_(most), most_ranks_(most_ranks) {}
   // As fold_ranks; stays where it is until the next call. All calls are of one study.
   const RankClasses& classes_of(const FoldingInput& input, CollectivePlanner& planner);
 
@@ -46,8 +49,7 @@ class KnownFolds {
   static bool is_of(const Structure& known, const FoldingInput& input,
                     const std::vector<std::vector<Item>>& items);
 
-  static constexpr std::size_t kMost = 16;
-  static constexpr std::size_t kMostNumbers = std::size_t{1} << 20;
+  std::size_t most_, most_ranks_;
   std::list<Structure> known_;  // the latest one first
   RankClasses other_;           // of what is not kept
 };

@@ -11,8 +11,10 @@
 namespace armilla {
 
 struct RunMemory::Parts {
-  explicit Parts(const Study& study)
-      : planner(study.machine, study.collectives, promises_of(study.network)) {}
+  Parts(const Study& study, const KeptAtMost& most)
+      : planner(study.machine, study.collectives, promises_of(study.network)),
+        plays(most.remembered),
+        folds(most.structures, most.ranks) {}
 
   CollectivePlanner planner;
   KnownPlays plays;  // by shapes of groups as the planner numbers them

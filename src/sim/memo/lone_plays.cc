@@ -12,8 +12,6 @@ namespace {
 // Messages and moments that all plays of a run remember; beyond that they would take more memory than they
 // save time.
 constexpr std::size_t kMostRemembered = std::size_t{1} << 21;
-// What is kept from one run to the next: some 10 MB for each thread of a search.
-constexpr std::size_t kMostKept = std::size_t{1} << 18;
 
 // At which a run has rounds.
 class Moments final : public RoundObserver {
@@ -49,7 +47,8 @@ LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
       ways_(ways),
       shared_dimensions_(run.shared_dimensions),
       known_(run.known_plays != nullptr ? *run.known_plays : own_) {
-  if (std::max(known_.remembered, known_.links_remembered) > kMostKept) known_ = {};
+  if (std::max(known_.remembered, known_.links_remembered) > known_.most_kept)
+    known_ = KnownPlays(known_.most_kept);
   run_ = known_.runs++;
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {

@@ -53,6 +53,9 @@ struct LonePlay {
 // By one run, or by those that follow each other with the same machine, collectives and network, and number
 // the shapes of groups alike.
 struct KnownPlays {
+  // `most`: that is remembered from one run to the next.
+  explicit KnownPlays(std::size_t most = 0) : most_kept(most) {}
+
   // Kind, bytes, root, routing, shape, how the members are represented, what links they use, and which
   // dimensions the run's senders share.
   using Key = std::tuple<CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, std::uint32_t,
@@ -64,6 +67,7 @@ struct KnownPlays {
   std::map<Key, Known> plays;
   std::map<std::vector<std::int32_t>, std::uint32_t> representations;  // numbers
   std::map<std::vector<std::uint64_t>, std::uint32_t> kinds_of_links;  // numbers
+  std::size_t most_kept;
   std::size_t remembered = 0;        // distinct messages and moments of all plays
   std::size_t links_remembered = 0;  // in their kinds
   std::uint64_t runs = 0;
