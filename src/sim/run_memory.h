@@ -39,6 +39,8 @@ class RunMemory {
   RunMemory(const RunMemory&) = delete;
   RunMemory& operator=(const RunMemory&) = delete;
 
+  const Study& study() const { return study_; }
+
   // For sim: what the next run uses (sim/memo/kept_parts.h). What the last one knew of its groups
   // is forgotten.
   struct Parts;
@@ -52,7 +54,7 @@ class RunMemory {
 
 // As `simulate` does with the memory's study, of which `graph` is a job. Warnings of algorithms that were
 // replaced may be those of earlier runs.
-Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
-                const SimulationOptions& options, RunMemory& memory);
+Result simulate(const Graph& graph, const CostModel& cost, const SimulationOptions& options,
+                RunMemory& memory);
 
 }  // namespace armilla

@@ -27,9 +27,9 @@ enum class Beside : std::uint8_t {
 // A graph on a machine, folded once: to be asked about, and to be run.
 class FoldedGraph {
  public:
-  // All must outlive it; nobody else uses the memory meanwhile. Throws Error as simulate does. Cost: that of
+  // Of the memory's study. Both must outlive it; nobody else uses the memory meanwhile. Throws Error as simulate does. Cost: that of
   // folding ranks, unless jobs of its structure were folded before.
-  FoldedGraph(const Graph& graph, const Study& study, RunMemory& memory);
+  FoldedGraph(const Graph& graph, RunMemory& memory);
   ~FoldedGraph();
   FoldedGraph(const FoldedGraph&) = delete;
   FoldedGraph& operator=(const FoldedGraph&) = delete;

@@ -357,8 +357,9 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
   return simulated(graph, study, AllCosts(study, cost).costs, options, nullptr);
 }
 
-Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
-                const SimulationOptions& options, RunMemory& memory) {
+Result simulate(const Graph& graph, const CostModel& cost, const SimulationOptions& options,
+                RunMemory& memory) {
+  const Study& study = memory.study();
   return simulated(graph, study, AllCosts(study, cost).costs, options, &memory);
 }
 

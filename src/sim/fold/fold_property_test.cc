@@ -161,9 +161,9 @@ TEST(FoldProperty, WhatEarlierRunsLeftChangesNothing) {
     for (const std::size_t number : {0, 1, 0, 2, 2, 0, 1, 1}) {
       const RandomJob& job = jobs[number];
       const LinearCost cost(1000);
-      const Result known = simulate(job.graph, first.study, cost, job.options, memory);
+      const Result known = simulate(job.graph, cost, job.options, memory);
       expect_equal(job, known, *played[number]);
-      const Result again = simulate(job.graph, first.study, cost, job.options, forgetful);
+      const Result again = simulate(job.graph, cost, job.options, forgetful);
       expect_equal(job, again, *played[number]);
       forgotten += again.events > known.events ? 1 : 0;
       EXPECT_EQ(known.messages, played[number]->messages);

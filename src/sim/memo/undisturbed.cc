@@ -31,19 +31,19 @@ bool passes_in(const GroupFamily& family, const Machine& machine, std::uint32_t 
 }  // namespace
 
 struct FoldedGraph::Parts {
-  Parts(const Graph& graph, const Study& study, RunMemory& memory)
+  Parts(const Graph& graph, RunMemory& memory)
       : kept(memory.begin_run()),
         planner(kept.planner),
         issued(issued_by(graph)),
-        classes(kept.folds.classes_of({graph, issued, study}, planner)) {}
+        classes(kept.folds.classes_of({graph, issued, memory.study()}, planner)) {}
   RunMemory::Parts& kept;
   CollectivePlanner& planner;
   std::vector<Issued> issued;
   const RankClasses& classes;
 };
 
-FoldedGraph::FoldedGraph(const Graph& graph, const Study& study, RunMemory& memory)
-    : graph_(graph), study_(study), parts_(std::make_unique<Parts>(graph, study, memory)) {}
+FoldedGraph::FoldedGraph(const Graph& graph, RunMemory& memory)
+    : graph_(graph), study_(memory.study()), parts_(std::make_unique<Parts>(graph, memory)) {}
 
 FoldedGraph::~FoldedGraph() = default;
 

@@ -446,7 +446,7 @@ const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& 
     } else {
       made.families = names_of_families(*alone);
       LentMemory lent(*this, plan);
-      FoldedGraph folded(*alone, *plan.setting, lent.memory());
+      FoldedGraph folded(*alone, lent.memory());
       const Result result = folded.simulate(cost_, true);
       const RankClass& all = result.classes.front();
       const Time computed = all.computes.empty() ? Time() : all.computes.back().end;
@@ -508,7 +508,7 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
   FusedJob job = lower_fused(*plan.sharded, plan.plan, fusion, setting.machine.device.host_bandwidth);
   if (!job.host_is_ahead) return std::nullopt;
   LentMemory lent(*this, plan);
-  std::optional<FoldedGraph> folded(std::in_place, job.graph, setting, lent.memory());
+  std::optional<FoldedGraph> folded(std::in_place, job.graph, lent.memory());
   if (!folded->is_undisturbed(families, Beside::everything)) {
     // Slots stand for their nodes beside exchanges as well only if these disturb nobody; else they stand for
     // them beside messages alone.
@@ -517,7 +517,7 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
     fusion.beside_exchanges = false;
     job = lower_fused(*plan.sharded, plan.plan, fusion, setting.machine.device.host_bandwidth);
     if (!job.host_is_ahead) return std::nullopt;
-    folded.emplace(job.graph, setting, lent.memory());
+    folded.emplace(job.graph, lent.memory());
   }
   std::span<std::vector<WatchedEnd>> watched;
   if (watch) watched = watch(job);
@@ -570,8 +570,7 @@ PlayTime PlanEvaluator::foreseen_time(const PlanPrepared& plan) const {
 PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) {
   if (!is_one_iteration(plan)) return outcome_of(plan, run_study(plan.study(), of_times_alone()).result);
   LentMemory lent(*this, plan);
-  return outcome_of(plan, armilla::simulate(lower_nodes(plan).graph, *plan.setting, cost_, of_times_alone(),
-                                            lent.memory()));
+  return outcome_of(plan, armilla::simulate(lower_nodes(plan).graph, cost_, of_times_alone(), lent.memory()));
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepared& plan, Time longest) {
@@ -592,7 +591,7 @@ std::optional<PlanOutcome> PlanEvaluator::play_nodes_within(const PlanPrepared& 
   LentMemory lent(*this, plan);
   std::optional<PlanOutcome> outcome;
   try {
-    outcome = outcome_of(plan, armilla::simulate(job.graph, *plan.setting, cost_, options, lent.memory()));
+    outcome = outcome_of(plan, armilla::simulate(job.graph, cost_, options, lent.memory()));
   } catch (const RunIsLate&) {
     // There is no outcome.
   }
