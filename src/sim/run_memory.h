@@ -25,8 +25,8 @@ struct KeptAtMost {
   std::size_t plans = std::size_t{1} << 14;
   // Distinct messages and moments of lone collectives: some 10 MB.
   std::size_t remembered = std::size_t{1} << 18;
-  // Of jobs whose ranks were folded, and their ranks, times one more than their families of groups. The last one
-  // is kept, however large.
+  // Of jobs whose ranks were folded, and their ranks, times one more than their families of groups. The last
+  // one is kept, however large.
   std::size_t structures = 16, ranks = std::size_t{1} << 20;
 };
 

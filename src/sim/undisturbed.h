@@ -27,8 +27,8 @@ enum class Beside : std::uint8_t {
 // A graph on a machine, folded once: to be asked about, and to be run.
 class FoldedGraph {
  public:
-  // Of the memory's study. Both must outlive it; nobody else uses the memory meanwhile. Throws Error as simulate does. Cost: that of
-  // folding ranks, unless jobs of its structure were folded before.
+  // Of the memory's study. Both must outlive it; nobody else uses the memory meanwhile. Throws Error as
+  // simulate does. Cost: that of folding ranks, unless jobs of its structure were folded before.
   FoldedGraph(const Graph& graph, RunMemory& memory);
   ~FoldedGraph();
   FoldedGraph(const FoldedGraph&) = delete;

@@ -14,7 +14,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/nearest_divisor.h"
-#include "base/units_text.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/shard/expert_load.h"
 
@@ -123,7 +122,8 @@ class Degrees {
     return text;
   }
 
-  std::string ranks_text() const { return counted(*ranks_, "rank"); }
+  // Digits as they are typed.
+  std::string ranks_text() const { return *ranks_ == 1 ? "1 rank" : fmt::format("{} ranks", *ranks_); }
 
   // "plan.tensor 6 x plan.pipeline 2 = 12"; a single degree is its own product.
   std::string degrees_and(std::int64_t product) const {
