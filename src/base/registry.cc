@@ -179,8 +179,13 @@ ComponentChoice parse_component(std::string_view text, const std::string& where)
 
 void unknown_component(std::string_view family, const std::string& name, const std::string& where,
                        const std::vector<std::string_view>& known) {
-  throw Error(where, fmt::format("unknown {} '{:.60}'", family, name),
-              suggest(name, std::span<const std::string_view>(known)));
+  const std::string problem = fmt::format("unknown {} '{:.60}'", family, name);
+  const std::string begin = name.substr(0, name.find(','));
+  if (name.find('=') != std::string::npos && std::ranges::find(known, begin) != known.end())
+    throw Error(
+        where, problem,
+        fmt::format("parameters come behind a colon: {}:{:.60}", begin, name.substr(begin.size() + 1)));
+  throw Error(where, problem, suggest(name, std::span<const std::string_view>(known)));
 }
 
 }  // namespace armilla

@@ -97,6 +97,10 @@ TEST(Registry, FindsARecordOrSuggestsOne) {
   EXPECT_EQ(find_component("compute model", table, "systolic", "x").name, "systolic");
   EXPECT_EQ(error_of([&] { find_component("compute model", table, "sistolic", "study.yaml:3:1: compute"); }),
             "study.yaml:3:1: compute: unknown compute model 'sistolic'\n  hint: did you mean 'systolic'?");
+  EXPECT_EQ(
+      error_of([&] { find_component("compute model", table, "systolic,rows=4,columns=8", "--compute"); }),
+      "--compute: unknown compute model 'systolic,rows=4,columns=8'\n"
+      "  hint: parameters come behind a colon: systolic:rows=4,columns=8");
 }
 
 TEST(Registry, EveryTypeHasAName) {
