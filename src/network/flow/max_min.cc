@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 namespace armilla {
 
@@ -47,7 +48,7 @@ double MaxMin::rounded_down(double rate) const {
 
 // Never nothing: flows that are there go on.
 double MaxMin::level_of(const Link& link) const {
-  return std::max(quantum_, rounded_down(link.left / link.weight));
+  return std::max(quantum_, rounded_down((link.capacity - link.taken) / link.weight));
 }
 
 // Flows that are over leave their place to the next that uses as many links: the memory is that of the most
@@ -94,28 +95,53 @@ void MaxMin::touch(std::uint32_t flow) {
   }
 }
 
-void MaxMin::add(std::uint32_t flow) {
-  flows_[flow].bottleneck = kNone;
+void MaxMin::add(std::uint32_t number) {
+  Flow& flow = flows_[number];
+  flow.there = true;
+  added_.push_back(number);
   ++there_;
-  for (std::uint32_t use = flows_[flow].begin; use < flows_[flow].end; ++use) {
-    std::vector<Member>& members = links_[uses_[use].link].members;
-    place_[use] = static_cast<std::uint32_t>(members.size());
-    members.push_back({flow, use});
+  for (std::uint32_t use = flow.begin; use < flow.end; ++use) {
+    Link& link = links_[uses_[use].link];
+    place_[use] = static_cast<std::uint32_t>(link.members.size());
+    link.members.push_back({number, use});
+    link.weights += weight_of(uses_[use], flow);
+    link.uneven += is_uneven(uses_[use], flow);
   }
-  touch(flow);
+  touch(number);
 }
 
-void MaxMin::remove(std::uint32_t flow) {
-  for (std::uint32_t use = flows_[flow].begin; use < flows_[flow].end; ++use) {
-    std::vector<Member>& members = links_[uses_[use].link].members;
+void MaxMin::remove(std::uint32_t number) {
+  Flow& flow = flows_[number];
+  set_bottleneck(flow, kNone);
+  for (std::uint32_t use = flow.begin; use < flow.end; ++use) {
+    Link& link = links_[uses_[use].link];
     // The last takes the place of the one that goes: O(1), and the order of members decides nothing.
-    members[place_[use]] = members.back();
-    place_[members[place_[use]].use] = place_[use];
-    members.pop_back();
+    swap_members(link, place_[use], static_cast<std::uint32_t>(link.members.size() - 1));
+    link.members.pop_back();
+    link.taken -= taken(uses_[use], flow.rate);
+    link.uneven -= is_uneven(uses_[use], flow);
+    link.weights = link.members.empty() ? 0 : link.weights - weight_of(uses_[use], flow);
   }
-  flows_[flow].rate = 0;
+  flow.rate = 0;
+  flow.there = false;
   --there_;
-  touch(flow);
+  touch(number);
+}
+
+void MaxMin::swap_members(Link& link, std::uint32_t a, std::uint32_t b) {
+  std::swap(link.members[a], link.members[b]);
+  place_[link.members[a].use] = a;
+  place_[link.members[b].use] = b;
+}
+
+void MaxMin::set_bottleneck(Flow& flow, std::uint32_t index) {
+  if (flow.bottleneck == index) return;
+  for (std::uint32_t use = flow.begin; use < flow.end; ++use) {
+    Link& link = links_[uses_[use].link];
+    if (uses_[use].link == flow.bottleneck) swap_members(link, place_[use], --link.own);
+    if (uses_[use].link == index) swap_members(link, place_[use], link.own++);
+  }
+  flow.bottleneck = index;
 }
 
 void MaxMin::take_in(std::uint32_t number) {
@@ -143,11 +169,10 @@ void MaxMin::take_in_others(const Link& link) {
 // From these links on, those that follow: by the flows that they fix, or by all.
 void MaxMin::follow(std::size_t first, bool all) {
   for (std::size_t i = first; i < part_links_.size(); ++i) {
-    const std::uint32_t link = part_links_[i];
-    for (const Member& member : links_[link].members) {
-      const std::uint32_t bottleneck = flows_[member.flow].bottleneck;
-      if (all || bottleneck == link || bottleneck == kNone) take_in(member.flow);
-    }
+    // Taking in moves no members.
+    const Link& link = links_[part_links_[i]];
+    const std::size_t count = all ? link.members.size() : link.own;
+    for (std::size_t member = 0; member < count; ++member) take_in(link.members[member].flow);
   }
 }
 
@@ -162,6 +187,10 @@ void MaxMin::gather() {
     part_links_.push_back(link);
   }
   changed_.clear();
+  for (const std::uint32_t flow : added_) {
+    if (flows_[flow].there) take_in(flow);
+  }
+  added_.clear();
   follow(0, false);
 }
 
@@ -176,7 +205,7 @@ std::span<const std::uint32_t> MaxMin::solve() {
     // What was left alone is right if every link still bears it: looked at afterwards, since only the
     // new rates tell.
     for (std::size_t i = 0; i < links; ++i) {
-      const Link& link = links_[part_links_[i]];
+      Link& link = links_[part_links_[i]];
       if (keeps_others(link)) continue;
       all_keep = false;
       take_in_others(link);
@@ -189,36 +218,66 @@ std::span<const std::uint32_t> MaxMin::solve() {
   }
 }
 
-// Whether those that were not looked at still get what they had: they take less than the link could give
-// them. Near ties are not decided: then the answer is no.
-bool MaxMin::keeps_others(const Link& link) const {
-  if (link.kept == 0) return true;
-  const double near = 1e-9 * link.kept * link.weights;
-  return link.left > near || (link.level - link.kept) * link.filled > near;
+// Whether those that were not looked at still get what they had. So they do if they take less than the link
+// could give them; near ties are not decided: then the answer is no. Of equal levels one thing more is sure:
+// where the link can bear them, and all others are well below, filling up ends at just that level, whichever
+// of the links that are full then comes first.
+bool MaxMin::keeps_others(Link& link) const {
+  if (link.part == link.members.size()) return true;
+  const double left = link.capacity - link.taken;
+  const auto keeps = [&](double kept) {
+    const double near = 1e-9 * kept * link.weights;
+    return left > near || (link.level - kept) * link.filled > near;
+  };
+  // By the bound, where that is enough: looking at all is what costs.
+  if (keeps(link.top)) return true;
+  link.top = link.kept = 0;
+  double below_top = 0;
+  for (const Member& member : link.members) {
+    const Flow& flow = flows_[member.flow];
+    if (flow.level > link.top) below_top = std::exchange(link.top, flow.level);
+    if (flow.level < link.top) below_top = std::max(below_top, flow.level);
+    if (flow.seen != round_) link.kept = std::max(link.kept, flow.level);
+  }
+  if (keeps(link.kept)) return true;
+  // Shares and weights would round what flows take: then equal levels say nothing.
+  if (link.uneven > 0 || left < 0 || (link.filled > 0 && link.level < link.kept)) return false;
+  const double quanta = static_cast<double>(link.members.size()) * quantum_;
+  return link.top - below_top > std::max(1e-9 * link.top, quanta);
+}
+
+// Takes their rates from those that are worked out. Others keep theirs, and so take them from what there is
+// to share.
+void MaxMin::open_part() {
+  opened_.clear();
+  for (const std::uint32_t index : part_links_) {
+    Link& link = links_[index];
+    link.weight = link.level = link.filled = 0;
+    link.open = 0;
+    link.first = kNone;
+  }
+  for (const std::uint32_t number : part_flows_) {
+    Flow& flow = flows_[number];
+    flow.fixed = false;
+    for (std::uint32_t i = flow.begin; i < flow.end; ++i) {
+      const Use& use = uses_[i];
+      Link& link = links_[use.link];
+      link.taken -= taken(use, flow.rate);
+      link.weight += weight_of(use, flow);
+      ++link.open;
+      opened_.push_back({number, link.first});
+      link.first = static_cast<std::uint32_t>(opened_.size() - 1);
+    }
+  }
 }
 
 void MaxMin::share_out() {
-  for (const std::uint32_t flow : part_flows_) flows_[flow].fixed = false;
+  open_part();
   levels_.clear();
   for (const std::uint32_t index : part_links_) {
     Link& link = links_[index];
-    link.left = link.capacity;
-    link.open = 0;
-    link.weight = link.weights = link.level = link.filled = link.kept = 0;
-    for (const Member& member : link.members) {
-      const Use& use = uses_[member.use];
-      const Flow& flow = flows_[member.flow];
-      const double weight = use.copies * use.share * flow.weight;
-      link.weights += weight;
-      // Those that are not part of this keep their rates, and take them from what there is to share.
-      if (flow.fixed) {
-        link.left -= taken(use, flow.rate);
-        link.kept = std::max(link.kept, flow.level);
-      } else {
-        link.weight += weight;
-        ++link.open;
-      }
-    }
+    link.part = link.open;
+    if (link.open == link.members.size()) link.top = 0;
     if (link.open > 0) levels_.push_back({level_of(link), index});
   }
   std::make_heap(levels_.begin(), levels_.end(), higher);
@@ -257,19 +316,20 @@ void MaxMin::fill(std::uint32_t index, double level) {
   Link& link = links_[index];
   link.level = level;
   link.filled = link.weight;
-  for (const Member& member : link.members) {
-    Flow& flow = flows_[member.flow];
+  for (std::uint32_t one = link.first; one != kNone; one = opened_[one].next) {
+    Flow& flow = flows_[opened_[one].flow];
     if (flow.fixed) continue;
     // The first full link that a flow meets bounds it: the level only rises from here on.
     flow.fixed = true;
     flow.level = level;
-    flow.bottleneck = index;
     flow.rate = flow.weight == 1 ? level : level * flow.weight;
+    set_bottleneck(flow, index);
     for (std::uint32_t i = flow.begin; i < flow.end; ++i) {
       const Use& use = uses_[i];
       Link& other = links_[use.link];
-      other.left -= taken(use, flow.rate);
-      other.weight -= use.copies * use.share * flow.weight;
+      other.taken += taken(use, flow.rate);
+      other.weight -= weight_of(use, flow);
+      other.top = std::max(other.top, level);
       --other.open;
     }
   }

@@ -10,6 +10,9 @@
 // take, which is looked at afterwards: where it has not, they are worked out, too; where that goes on for
 // long, all that is connected with them. Rates of flows that weigh alike are those of
 // working out everything, to the last bit.
+//
+// Cost of one solve: the links of the flows that are worked out, not the other flows of those links. These
+// are looked at only where a link that is full gives its flows less than before, or hardly more.
 #pragma once
 
 #include <cstdint>
@@ -59,18 +62,27 @@ class MaxMin {
   double capacity(std::uint32_t link) const { return links_[link].capacity; }
 
  private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
   struct Member {
     std::uint32_t flow = 0, use = 0;
   };
   struct Link {
-    double capacity = 0, left = 0, weight = 0;
-    std::vector<Member> members;
+    double capacity = 0;
+    double taken = 0;              // by all members that have a rate
     double weights = 0;            // of all members
-    double level = 0, filled = 0;  // at which it was full, if it was, and what weight it fixed then
-    double kept = 0;               // the highest level of members that keep their rates; 0: all are open
-    std::uint32_t open = 0;        // members without a rate yet
+    double level = 0, filled = 0;  // at which it was full in this round, if it was; what weight it fixed then
+    double top = 0;                // no member's level is higher
+    double kept = 0;               // the highest of those not worked out, where `top` does not decide
+    double weight = 0;             // of its open members: those without a rate yet
+    std::uint32_t open = 0;        // how many
+    std::uint32_t part = 0;        // members that are worked out in this round
+    std::uint32_t first = kNone;   // of these, among opened_
+    std::uint32_t own = 0;         // the first so many members are those whose rates it fixes
+    std::uint32_t uneven = 0;      // members with a share or a weight that is not 1
     std::uint32_t seen = 0;
     bool changed = false;
+    std::vector<Member> members;
   };
   struct Flow {
     double rate = 0, weight = 1;
@@ -78,14 +90,16 @@ class MaxMin {
     std::uint32_t bottleneck = kNone;  // the link that fixed it
     std::uint32_t begin = 0, end = 0;
     std::uint32_t seen = 0;
-    bool fixed = false;
+    bool there = false, fixed = false;
+  };
+  struct Opened {
+    std::uint32_t flow = 0;
+    std::uint32_t next = 0;  // of the same link
   };
   struct Level {
     double level = 0;
     std::uint32_t link = 0;
   };
-
-  static constexpr std::uint32_t kNone = UINT32_MAX;
 
   void set_quantum(double largest);
   void set_capacity(Link& link, double capacity) const;
@@ -94,8 +108,13 @@ class MaxMin {
   void take_in_others(const Link& link);
   void gather();
   void follow(std::size_t first, bool all);
+  void swap_members(Link& link, std::uint32_t a, std::uint32_t b);
+  void set_bottleneck(Flow& flow, std::uint32_t link);
+  void open_part();
   void share_out();
-  bool keeps_others(const Link& link) const;
+  bool keeps_others(Link& link) const;
+  static bool is_uneven(const Use& use, const Flow& flow) { return use.share != 1 || flow.weight != 1; }
+  static double weight_of(const Use& use, const Flow& flow) { return use.copies * use.share * flow.weight; }
   double rounded_down(double rate) const;
   double level_of(const Link& link) const;
   double taken(const Use& use, double rate) const;
@@ -109,8 +128,10 @@ class MaxMin {
   std::vector<Use> uses_;
   std::vector<std::uint32_t> place_;                // per use, in its link's members
   std::vector<std::vector<std::uint32_t>> closed_;  // flows, by how many links they use
-  std::vector<std::uint32_t> changed_;
+  std::vector<std::uint32_t> changed_;              // links
+  std::vector<std::uint32_t> added_;                // flows
   std::vector<std::uint32_t> part_links_, part_flows_;
+  std::vector<Opened> opened_;
   std::vector<Level> levels_;
   std::vector<std::uint32_t> full_;       // links, at one level
   double quantum_ = 1, per_quantum_ = 1;  // powers of two

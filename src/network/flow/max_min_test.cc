@@ -104,7 +104,7 @@ TEST(MaxMin, KeepsOnlyWhatWouldComeOutAgain) {
   std::mt19937 random(11);
   const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
   std::int64_t looked_at = 0, there_at_all = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 600; ++round) {
     // Some with many ties, some with hardly any; ways of one link to all.
     const std::uint32_t links = 2 + below(12), flows = 2 + below(24), kinds = 1 + below(9);
     std::vector<double> capacities;
@@ -112,10 +112,12 @@ TEST(MaxMin, KeepsOnlyWhatWouldComeOutAgain) {
       capacities.push_back((1 + below(kinds)) * 1e9 / (1 + below(kinds)));
     std::vector<std::vector<MaxMin::Use>> uses(flows);
     const std::uint32_t rarely = 1 + below(links);
+    const bool whole = below(2) == 0;  // no flow takes a share of a link
     MaxMin kept(capacities);
     for (std::vector<MaxMin::Use>& of_flow : uses) {
       for (std::uint32_t link = 0; link < links; ++link) {
-        const double share = below(3) > 0 ? 1.0 : std::round((1 + below(3)) / 3.0 / kShareUnit) * kShareUnit;
+        const double share =
+            whole || below(3) > 0 ? 1.0 : std::round((1 + below(3)) / 3.0 / kShareUnit) * kShareUnit;
         if (below(rarely) == 0) of_flow.push_back({link, 1 + below(2), share});
       }
       if (of_flow.empty()) of_flow.push_back({below(links), 1, 1});
