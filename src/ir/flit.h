@@ -45,7 +45,7 @@ struct FlitRouter {
   bool hold_switch = false;  // a packet keeps its way through the switch while its flits follow each other
   // As Garnet's: a flit asks for the switch `routing_delay` cycles after it arrived; a head that is granted
   // it takes the first free virtual channel, in the same cycle. Inputs choose before outputs do. No other
-  // delay counts but credit_delay and that of one cycle for the traversal.
+  // delay counts but credit_delay and that of one cycle for the traversal. Virtual channels are atomic.
   bool one_step = false;
   FlitAllocator vc_allocator = FlitAllocator::islip, switch_allocator = FlitAllocator::islip;
 };

@@ -154,16 +154,30 @@ void FlitEngine::credit_arrives(std::uint32_t output_vc) {
   // An atomic VC is the next packet's only once the buffer behind it is empty: every credit is back, the
   // tail's too.
   if (router_.atomic_vcs && vc.tail_sent && vc.credits == buffer_) vc.holder = kNone;
-  // With more than one credit it was ready already. So a router whose flits are all blocked is woken here,
-  // and need not be asked in between.
-  if (!by_ready_ || vc.credits > 1 || vc.holder == kNone || vc.tail_sent ||
-      port_of_[output_vc] >= network_.ports())
+  const std::uint32_t port = port_of_[output_vc];
+  if (port >= network_.ports()) {
+    const std::uint32_t number = port - network_.ports();
+    const Node& node = nodes_[number];
+    if (node.packet != kNone && (vc.holder == kNone || node.vc == output_vc - port * vcs_))
+      sending_[number / 64] |= std::uint64_t{1} << number % 64;
     return;
-  const InputVc& input = inputs_[vc.holder];
-  if (input.count == 0) return;
-  set_ready(vc.holder, true);
-  const std::uint32_t router = network_.router_of_port[port_of_[output_vc]];
-  busy_[router / 64] |= std::uint64_t{1} << router % 64;
+  }
+  if (!by_ready_ && !router_.one_step) return;
+  const std::uint32_t router = network_.router_of_port[port];
+  // A router whose flits are all blocked is woken here, and need not be asked in between.
+  const auto wake = [&] { busy_[router / 64] |= std::uint64_t{1} << router % 64; };
+  if (router_.one_step && vc.holder == kNone) {
+    one_step_.set_free(port, output_vc, true);
+    if (one_step_.works(router)) wake();
+    return;
+  }
+  // With more than one credit it was ready already.
+  if (vc.credits > 1 || vc.holder == kNone || vc.tail_sent || inputs_[vc.holder].count == 0) return;
+  if (by_ready_)
+    set_ready(vc.holder, true);
+  else
+    one_step_.goes(port_of_[vc.holder], vc.holder, port);
+  wake();
 }
 
 void FlitEngine::send(std::uint32_t node, const FlitPacket& packet) {
@@ -224,6 +238,8 @@ void FlitEngine::node_sends(std::uint32_t number) {
   const std::uint32_t output = network_.ports() + number, first = output * vcs_;
   FlitPacket& packet = packets_[node.packet];
   const bool head = node.sent == 0;
+  // Until a credit changes that, nothing can be sent.
+  const auto sleep = [&] { sending_[number / 64] &= ~(std::uint64_t{1} << number % 64); };
   if (head) {
     // Of a dragonfly, one by chance, anew in each cycle.
     const bool chance = network_.rule == RouteRule::global_hops;
@@ -235,10 +251,16 @@ void FlitEngine::node_sends(std::uint32_t number) {
       node.vc = vc;
       break;
     }
-    if (node.vc == kNone) return;
+    if (node.vc == kNone) {
+      if (!chance) sleep();
+      return;
+    }
   }
   OutputVc& vc = outputs_[first + node.vc];
-  if (vc.credits == 0) return;
+  if (vc.credits == 0) {
+    sleep();
+    return;
+  }
   const FlitChannel& channel = network_.outputs[output];
   if (head) {
     // The route at the first router is found here, as at every hop with look-ahead routing: no router spends
@@ -261,7 +283,7 @@ void FlitEngine::node_sends(std::uint32_t number) {
     vc.tail_sent = true;
     if (!router_.atomic_vcs) vc.holder = kNone;
     node.packet = kNone;
-    sending_[number / 64] &= ~(std::uint64_t{1} << number % 64);
+    sleep();
   }
 }
 
@@ -290,32 +312,17 @@ void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
   if (granted) move_granted(router, step);
 }
 
-// The lowest that is free of those that its route may use.
-std::uint32_t FlitEngine::free_vc(const InputVc& head) const {
-  const std::uint32_t first = head.port * vcs_;
-  const OutputVc* const vcs = outputs_.data() + first;
-  for (std::uint32_t vc = head.vcs.first; vc <= head.vcs.last; ++vc) {
-    if (vcs[vc].holder == kNone && vcs[vc].credits > 0) return first + vc;
-  }
-  return kNone;
-}
-
 void FlitEngine::allocate_in_one_step(std::uint32_t router) {
-  const auto output_of = [&](std::uint32_t number) {
-    const InputVc& vc = inputs_[number];
-    const bool active = vc.state == State::active;
-    const std::uint32_t output = active ? port_of_[vc.output_vc] : vc.port;
-    const bool may_go =
-        takes_flit(output) && (active ? outputs_[vc.output_vc].credits > 0 : free_vc(vc) != kNone);
-    return may_go ? output : kNone;
-  };
-  one_step_.allocate(router, output_of, [&](std::uint32_t number) {
+  const auto takes = [&](std::uint32_t output) { return takes_flit(output); };
+  one_step_.allocate(router, takes, [&](std::uint32_t input, std::uint32_t number) {
     InputVc& vc = inputs_[number];
+    one_step_.leaves(input, number);
     if (vc.state != State::active) {
-      vc.output_vc = free_vc(vc);
+      vc.output_vc = one_step_.lowest_free(vc.port, vc.vcs);
       vc.state = State::active;
       outputs_[vc.output_vc].holder = number;
       outputs_[vc.output_vc].tail_sent = false;
+      one_step_.set_free(vc.port, vc.output_vc, false);
     }
     move_flit(router, number, 0);
   });
@@ -338,11 +345,13 @@ void FlitEngine::accept_arrivals(std::uint32_t router) {
     std::uint32_t place = vc.first + vc.count++;
     if (place >= buffer_) place -= buffer_;
     flits_[static_cast<std::size_t>(number) * buffer_ + place] = begin[i].flit;
-    if (router_.one_step && vc.count == 1) one_step_.change(port_of_[number], number, true);
     if (vc.state == State::idle) {
       begin_packet(router, number);
-    } else if (vc.state == State::active && vc.count == 1 && !router_.one_step) {
-      if (by_ready_) {
+    } else if (vc.state == State::active && vc.count == 1) {
+      if (router_.one_step) {
+        if (outputs_[vc.output_vc].credits > 0)
+          one_step_.goes(port_of_[number], number, port_of_[vc.output_vc]);
+      } else if (by_ready_) {
         vc.order = order(i, 0, true);
         if (outputs_[vc.output_vc].credits > 0) set_ready(number, true);
       } else {
@@ -366,7 +375,10 @@ void FlitEngine::begin_packet(std::uint32_t router, std::uint32_t number) {
   vc.port = packet.port;
   vc.vcs = packet.vcs;
   vc.state = State::vc_allocation;
-  if (router_.one_step) return;
+  if (router_.one_step) {
+    one_step_.wants(port_of_[number], number, vc.port, vc.vcs);
+    return;
+  }
   if (router_.speculative) push(r.switch_allocation, switch_list_, router, number);
   push(r.vc_allocation, vc_list_, router, number);
 }
@@ -691,8 +703,10 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
       {way.first_target + (output_vc - output * vcs_), moved});
   return_credit(input, number - input * vcs_);
   if (router_.one_step) {
-    if (vc.count == 0) one_step_.change(input, number, false);
-    if (!tail) return;
+    if (!tail) {
+      if (vc.count > 0 && target.credits > 0) one_step_.goes(input, number, output);
+      return;
+    }
     vc.state = State::idle;
     if (vc.count > 0) begin_packet(router, number);
     return;

@@ -117,7 +117,6 @@ class FlitEngine {
   void evaluate_hold(std::uint32_t router);
   void evaluate_switch(std::uint32_t router);
   void allocate_in_one_step(std::uint32_t router);
-  std::uint32_t free_vc(const InputVc& head) const;
   void grant_ready(std::uint32_t router);
   void move_granted(std::uint32_t router, std::int64_t step);
   void set_ready(std::uint32_t number, bool ready);
