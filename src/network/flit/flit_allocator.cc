@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace armilla {
 
@@ -30,7 +31,6 @@ FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations,
   to_input_.resize(most);
   to_output_.resize(most);
   owner_.assign(most, kNone);
-  if (kind_ == FlitAllocator::wavefront) cells_.resize(static_cast<std::size_t>(most) * most);
 }
 
 void FlitAllocators::allocate(std::uint32_t router, const std::vector<Request>& requests,
@@ -174,29 +174,30 @@ void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32
 void FlitAllocators::wavefront(std::uint32_t router, const std::vector<Request>& requests,
                                std::uint32_t* match) {
   if (requests.empty()) return;
-  const auto cell = [&](std::uint32_t input, std::uint32_t output) -> std::uint32_t& {
-    return cells_[static_cast<std::size_t>(input) * side_ + output];
-  };
-  for (std::uint32_t i = 0; i < requests.size(); ++i) cell(requests[i].input, requests[i].output) = i + 1;
+  // Requests of one diagonal have different inputs and outputs, so that hardware grants them at once; here
+  // their order decides nothing.
+  on_diagonal_.assign(side_, kNone);
+  next_on_diagonal_.resize(requests.size());
+  bool all_urgent = true;
+  for (std::uint32_t i = 0; i < requests.size(); ++i) {
+    const std::uint32_t from_first = from_pointer(requests[i].output, diagonals_[router]) + requests[i].input;
+    std::uint32_t& first = on_diagonal_[from_first < side_ ? from_first : from_first - side_];
+    next_on_diagonal_[i] = std::exchange(first, i);
+    all_urgent = all_urgent && requests[i].urgent;
+  }
   for (const bool urgent : {true, false}) {
-    // Requests of one diagonal have different inputs and outputs, so that hardware grants them at once; here
-    // their order decides nothing.
-    for (std::uint32_t step = 0; step < side_; ++step) {
-      for (std::uint32_t output = 0; output < side_; ++output) {
-        const std::uint32_t input = (diagonals_[router] + step + side_ - output) % side_;
-        const std::uint32_t request = cell(input, output);
-        if (request == 0 || requests[request - 1].urgent != urgent || match[input] != kNone ||
-            owner_[output] != kNone)
+    if (!urgent && all_urgent) break;
+    for (const std::uint32_t first : on_diagonal_) {
+      for (std::uint32_t i = first; i != kNone; i = next_on_diagonal_[i]) {
+        const Request& request = requests[i];
+        if (request.urgent != urgent || match[request.input] != kNone || owner_[request.output] != kNone)
           continue;
-        match[input] = output;
-        owner_[output] = input;
+        match[request.input] = request.output;
+        owner_[request.output] = request.input;
       }
     }
   }
-  for (const Request& request : requests) {
-    cell(request.input, request.output) = 0;
-    owner_[request.output] = kNone;
-  }
+  for (const Request& request : requests) owner_[request.output] = kNone;
   diagonals_[router] = after(diagonals_[router]);
 }
 
