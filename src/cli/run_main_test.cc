@@ -47,6 +47,15 @@ TEST_F(Cli, NothingAndHelpPrintWhatHelpFlagsPrint) {
             "armilla: error: armilla help: unknown command 'runn'\n  hint: did you mean 'run'?\n");
 }
 
+TEST_F(Cli, CheckTellsOfFlagsThatSayNothing) {
+  EXPECT_EQ(run(words("check dgx-h100 --dim batch=3 --comm-group groups.json --npus 4")).out,
+            "dgx-h100: machine 'dgx-h100' of 64 devices\n"
+            "note: --dim has no effect: no model is checked\n"
+            "note: --comm-group has no effect: no job of traces is checked\n"
+            "note: --npus has no effect: no job of traces is checked\n");
+  EXPECT_EQ(run(words("check dgx-h100 resnet50 --dim batch=3")).out.find("note"), std::string::npos);
+}
+
 // Other tools' names find ours; flags are named in what was typed, keys in files.
 TEST_F(Cli, ErrorsSpeakOfWhatWasTyped) {
   const auto hint = [](const std::string& option) {

@@ -16,8 +16,14 @@ struct CheckOptions {
   Progress* progress = &no_progress();
 };
 
-// `input` is a name, a file, a folder with a model or the prefix of traces. Returns what it is, in lines.
-// Throws Error for what is not valid, and for files that no command reads.
-std::string check_input(const std::string& input, const CheckOptions& options);
+struct CheckedInput {
+  std::string text;  // what it is, in lines
+  // Which of the options said something about it.
+  bool uses_model = false, uses_groups = false, uses_ranks = false;
+};
+
+// `input` is a name, a file, a folder with a model or the prefix of traces. Throws Error for what is not
+// valid, and for files that no command reads.
+CheckedInput check_input(const std::string& input, const CheckOptions& options);
 
 }  // namespace armilla

@@ -33,9 +33,14 @@ class CheckCommand final : public Command {
     options_.model.dimensions = parse_dimensions(dimensions_);
     options_.progress = session.meter;
     std::size_t refused = 0;
+    bool model = false, groups = false, ranks = false;
     for (const std::string& input : inputs_) {
       try {
-        session.out << fmt::format("{}: {}\n", input, check_input(input, options_));
+        const CheckedInput checked = check_input(input, options_);
+        session.out << fmt::format("{}: {}\n", input, checked.text);
+        model = model || checked.uses_model;
+        groups = groups || checked.uses_groups;
+        ranks = ranks || checked.uses_ranks;
       } catch (const Error& error) {
         // Of several inputs every one is looked at; the exit code speaks for all.
         if (inputs_.size() == 1) throw;
@@ -46,6 +51,16 @@ class CheckCommand final : public Command {
     if (refused > 0)
       throw Error("armilla check", fmt::format("{} of {} inputs {} not valid", refused, inputs_.size(),
                                                refused == 1 ? "is" : "are"));
+    struct Flag {
+      const char *name, *what;
+      bool given, used;
+    };
+    for (const Flag& flag : {Flag{"--dim", "no model", !dimensions_.empty(), model},
+                             Flag{"--comm-group", "no job of traces", !options_.groups.empty(), groups},
+                             Flag{"--npus", "no job of traces", !ranks_.empty(), ranks}}) {
+      if (flag.given && !flag.used)
+        session.out << fmt::format("note: {} has no effect: {} is checked\n", flag.name, flag.what);
+    }
   }
 
  private:

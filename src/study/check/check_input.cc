@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -293,26 +294,28 @@ bool is_meant_as_configuration(const std::string& path, FileKind kind) {
 
 // The order is that of a run: names that are compiled in, then files, then prefixes of traces, then what a
 // short name means.
-std::string check_input(const std::string& input, const CheckOptions& options) {
+CheckedInput check_input(const std::string& input, const CheckOptions& options) {
   std::error_code ignored;
   const bool model_name = names_model(input);
   const bool machine_name = is_one_of(machine_names(), input), device_name = is_one_of(device_names(), input);
   if (!model_name && !machine_name && !device_name) {
     if (std::filesystem::is_regular_file(input, ignored)) {
       const FileKind kind = sniff_file(input);
-      if (is_model(kind)) return check_model(input, options.model);
-      if (kind == FileKind::study || is_meant_as_configuration(input, kind)) return check_study_file(input);
-      if (is_meant_as_trace(input, kind)) return check_trace(input);
-      return check_file(input, kind, options);
+      if (is_model(kind)) return {.text = check_model(input, options.model), .uses_model = true};
+      if (kind == FileKind::study || is_meant_as_configuration(input, kind))
+        return {.text = check_study_file(input)};
+      if (is_meant_as_trace(input, kind)) return {.text = check_trace(input)};
+      return {.text = check_file(input, kind, options),
+              .uses_ranks = kind == FileKind::communicators || kind == FileKind::astra2_memory};
     }
     if (!std::filesystem::exists(input, ignored) && trace_file(input, 0))
-      return check_traces_of(input, options);
+      return {.text = check_traces_of(input, options), .uses_groups = true, .uses_ranks = true};
   }
   if (machine_name) {
     const std::string note = namesake_note(input, "a machine that is compiled in");
-    return describe(load_machine(input, input)) + (note.empty() ? "" : "\n  note: " + note);
+    return {.text = describe(load_machine(input, input)) + (note.empty() ? "" : "\n  note: " + note)};
   }
-  if (device_name) return fmt::format("device '{}'", load_device(input, input).name);
+  if (device_name) return {.text = fmt::format("device '{}'", load_device(input, input).name)};
   // "h100" means them for a run, too.
   if (!model_name && !std::filesystem::exists(input, ignored)) {
     std::string meant;
@@ -320,9 +323,9 @@ std::string check_input(const std::string& input, const CheckOptions& options) {
       meant += (meant.empty() ? "" : "; ") + describe(load_machine(name, name));
     for (const std::string& name : devices_meant(input))
       meant += fmt::format("{}device '{}'", meant.empty() ? "" : "; ", name);
-    if (!meant.empty()) return meant;
+    if (!meant.empty()) return {.text = std::move(meant)};
   }
-  return check_model(input, options.model);
+  return {.text = check_model(input, options.model), .uses_model = true};
 }
 
 }  // namespace armilla
