@@ -74,7 +74,8 @@ class FlitAllocators {
   std::vector<Offer> to_input_, to_output_;
   std::array<std::uint64_t, 64> words_to_input_ = {}, words_to_output_ = {};
   std::vector<std::uint32_t> owner_;  // of an output
-  std::vector<std::uint32_t> on_diagonal_, next_on_diagonal_;  // wavefront: requests, from the first diagonal on
+  std::vector<std::uint32_t> on_diagonal_,
+      next_on_diagonal_;  // wavefront: requests, from the first diagonal on
 };
 
 }  // namespace armilla

@@ -7,6 +7,10 @@ namespace armilla::packets {
 namespace {
 
 constexpr std::uint64_t kExplicitStreams = std::uint64_t{1} << 63;
+// ns-3's scripts give the error model of every link the same stream, so that all lossy links draw one row.
+constexpr std::uint64_t kNs3Losses = kExplicitStreams + 50;
+// Where nothing is to be as in ns-3: of link 0, far from all others, which are counted.
+constexpr std::uint64_t kOwnLosses = kExplicitStreams + (std::uint64_t{1} << 32);
 
 }  // namespace
 
@@ -17,8 +21,8 @@ Links::Links(Core& core) : core_(core) {
   ports_.resize(2 * graph.links.size());
   pauses_.resize(ports_.size());
   std::map<std::int64_t, std::uint32_t> rate_classes;
-  // The network's own error model has one stream, each lossy link another: drawn as ns-3 draws them.
-  losses_.emplace_back(settings.seed, kExplicitStreams + 50);
+  // Of links without a loss of their own: what arrives anywhere takes the next draw.
+  losses_.emplace_back(settings.seed, kNs3Losses);
   std::vector<std::vector<std::uint32_t>> of_node(graph.is_switch.size());
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
     const GraphLink& cable = graph.links[link];
@@ -34,7 +38,8 @@ Links::Links(Core& core) : core_(core) {
                                           : std::llround(bytes * 8e12 / static_cast<double>(rate)));
       }
     }
-    if (there.loss > 0 || back.loss > 0) losses_.emplace_back(settings.seed, kExplicitStreams + 50);
+    if (there.loss > 0 || back.loss > 0)
+      losses_.emplace_back(settings.seed, core.job.usual_settings ? kOwnLosses + link : kNs3Losses);
     for (const std::uint32_t end : {0U, 1U}) {
       const GraphLink::Back& figures = end == 0 ? there : back;
       Port& port = ports_[2 * link + end];

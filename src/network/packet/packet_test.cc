@@ -300,6 +300,21 @@ TEST(Packet, RepeatsOnlyWhatWasLost) {
   EXPECT_GT(back.repeated_packets, 10 * selective.repeated_packets);
 }
 
+// Two flows over links that are alike lose the same packets only where all is to be as in ns-3.
+TEST(Packet, DrawsTheLossesOfEachLinkApart) {
+  FlowJob job = star_job(4);
+  for (GraphLink& link : job.graph.links) link.loss = 0.01;
+  job.flows = {{0, 2, 2'000'000}, {1, 3, 2'000'000}};
+  const std::vector<std::int64_t> as_ns3 = completions_ns(job, 1);
+  EXPECT_EQ(as_ns3[0], as_ns3[1]);
+  job.usual_settings = true;
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    const std::vector<std::int64_t> times = completions_ns(job, seed);
+    EXPECT_NE(times[0], times[1]) << seed;
+    EXPECT_EQ(completions_ns(job, seed), times);
+  }
+}
+
 TEST(Packet, TimesOutWhereNs3Hangs) {
   FlowJob job = star_job(2);
   job.graph.links[0].loss = 0.3;
