@@ -79,7 +79,7 @@ void Links::pause(std::uint32_t index, std::size_t priority) {
 
 void Links::resume(std::uint32_t index, std::size_t priority) {
   ++core_.outcome.resumes;
-  if ((ports_[index].paused >> priority & 1) != 0) end_pause(index, priority);
+  if ((ports_[index].paused >> priority & 1) != 0) end_pause(index, priority, core_.events.now());
 }
 
 bool Links::pause_is_over(std::uint32_t index, std::size_t priority) {
@@ -88,24 +88,24 @@ bool Links::pause_is_over(std::uint32_t index, std::size_t priority) {
   if ((port.paused >> priority & 1) == 0 ||
       pauses_[index].since_ns[priority] > core_.events.now() - longest_pause_ns(port.rate))
     return false;
-  end_pause(index, priority);
+  end_pause(index, priority, core_.events.now());
   return true;
 }
 
-void Links::end_pause(std::uint32_t index, std::size_t priority) {
+void Links::end_pause(std::uint32_t index, std::size_t priority, std::int64_t now_ns) {
   ports_[index].paused &= static_cast<std::uint8_t>(~(1U << priority));
   Pauses& pauses = pauses_[index];
-  pauses.sum_ns += core_.events.now() - pauses.since_ns[priority];
-  if (sampler_) sampler_->paused(index, pauses.since_ns[priority], core_.events.now());
+  pauses.sum_ns += now_ns - pauses.since_ns[priority];
+  if (sampler_) sampler_->paused(index, pauses.since_ns[priority], now_ns);
 }
 
-void Links::sum_pauses() {
+void Links::sum_pauses(std::int64_t end_ns) {
   PacketOutcome& outcome = core_.outcome;
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     const Port& port = ports_[index];
     const std::uint8_t still_paused = port.paused;
     for (std::size_t priority = 0; priority < kPriorities; ++priority) {
-      if ((still_paused >> priority & 1) != 0) end_pause(index, priority);
+      if ((still_paused >> priority & 1) != 0) end_pause(index, priority, end_ns);
     }
     const std::int64_t paused_ns = pauses_[index].sum_ns;
     ports_[index].paused = still_paused;
@@ -119,8 +119,8 @@ void Links::sum_pauses() {
   }
 }
 
-void Links::take_samples() {
-  if (sampler_) core_.outcome.samples = sampler_->samples(core_.events.now());
+void Links::take_samples(std::int64_t end_ns) {
+  if (sampler_) core_.outcome.samples = sampler_->samples(end_ns);
 }
 
 }  // namespace armilla::packets
