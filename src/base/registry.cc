@@ -26,6 +26,9 @@ void check(const ParameterInfo& info, const std::string& value, const std::strin
       if (parse_count(value, where) < 1)
         throw Error(where, fmt::format("'{:.60}' must be at least 1", value));
       return;
+    case ParameterType::number:
+      if (!(parse_real(value, where) > 0)) throw Error(where, fmt::format("'{:.60}' must be above 0", value));
+      return;
     case ParameterType::fraction:
       parse_fraction(value, where);
       return;
@@ -65,6 +68,8 @@ std::string_view name_of(ParameterType type) {
   switch (type) {
     case ParameterType::count:
       return "count";
+    case ParameterType::number:
+      return "number";
     case ParameterType::fraction:
       return "fraction";
     case ParameterType::time:
@@ -127,6 +132,9 @@ std::string ParameterValues::where(std::string_view name) const {
 
 std::int64_t ParameterValues::count(std::string_view name) const {
   return parse_count(text(name), where(name));
+}
+double ParameterValues::number(std::string_view name) const {
+  return parse_real(text(name), where(name));
 }
 double ParameterValues::fraction(std::string_view name) const {
   return parse_fraction(text(name), where(name));

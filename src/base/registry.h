@@ -16,7 +16,18 @@
 
 namespace armilla {
 
-enum class ParameterType { count, fraction, time, bytes, bandwidth, flop_rate, frequency, boolean, choice };
+enum class ParameterType {
+  count,
+  number,
+  fraction,
+  time,
+  bytes,
+  bandwidth,
+  flop_rate,
+  frequency,
+  boolean,
+  choice
+};
 
 struct ParameterInfo {
   std::string_view name;
@@ -42,6 +53,7 @@ class ParameterValues {
 
   bool is_set(std::string_view name) const;  // false: neither given nor with a default
   std::int64_t count(std::string_view name) const;
+  double number(std::string_view name) const;  // above 0
   double fraction(std::string_view name) const;
   Time time(std::string_view name) const;
   Bytes bytes(std::string_view name) const;

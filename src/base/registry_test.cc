@@ -19,6 +19,7 @@ constexpr ParameterInfo kTable[] = {
     {"link", ParameterType::bandwidth, "25GB/s", "rate"},
     {"peak", ParameterType::flop_rate, "1TFLOPS", "rate"},
     {"exact", ParameterType::boolean, "true", "switch"},
+    {"factor", ParameterType::number, "1", "times"},
 };
 
 ParameterValues values_of(const std::string& text) {
@@ -101,6 +102,12 @@ TEST(Registry, FindsARecordOrSuggestsOne) {
       error_of([&] { find_component("compute model", table, "systolic,rows=4,columns=8", "--compute"); }),
       "--compute: unknown compute model 'systolic,rows=4,columns=8'\n"
       "  hint: parameters come behind a colon: systolic:rows=4,columns=8");
+}
+
+TEST(Registry, NumbersNeedNotBeWhole) {
+  EXPECT_EQ(values_of("array").number("factor"), 1);
+  EXPECT_EQ(values_of("array:factor=13.01").number("factor"), 13.01);
+  EXPECT_EQ(error_of([] { values_of("array:factor=0"); }), "--compute: factor: '0' must be above 0");
 }
 
 TEST(Registry, EveryTypeHasAName) {

@@ -216,7 +216,7 @@ struct FlowJob {
   std::vector<TrafficFlow> flows;
   PacketSettings settings;
   // Those that suit the graph and the congestion control (network/packet.h) go before, and each port draws
-  // for itself whom it marks; else they draw as ns-3 does.
+  // for itself whom it marks, each link what it loses; else they draw as ns-3 does.
   bool usual_settings = false;
   FindFlowWays ways{};  // empty: one of the shortest for each flow, which ns-3's ECMP hashes
   WayChoice choice = WayChoice::first;

@@ -49,7 +49,7 @@ constexpr std::array kFluidParameters = {
     kFlowRouting,
     ParameterInfo{"bandwidth-factor", ParameterType::fraction, "1",
                   "of the links' bandwidth that payload gets"},
-    ParameterInfo{"latency-factor", ParameterType::count, "1", "times the links' delays"},
+    ParameterInfo{"latency-factor", ParameterType::number, "1", "times the links' delays"},
     ParameterInfo{"cross-traffic", ParameterType::fraction, "0",
                   "of its rate that a flow takes on the way back, for acknowledgements"},
     ParameterInfo{"weigh-by-latency", ParameterType::boolean, "false",
@@ -57,9 +57,8 @@ constexpr std::array kFluidParameters = {
 };
 
 TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
-  return flow_traffic(
-      job, {values.fraction("bandwidth-factor"), static_cast<double>(values.count("latency-factor")),
-            values.fraction("cross-traffic"), values.boolean("weigh-by-latency")});
+  return flow_traffic(job, {values.fraction("bandwidth-factor"), values.number("latency-factor"),
+                            values.fraction("cross-traffic"), values.boolean("weigh-by-latency")});
 }
 
 // Cable C + r, of C, joins device r with its router, which takes the device's place.

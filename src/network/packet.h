@@ -51,6 +51,7 @@ struct PacketOutcome {
   std::int64_t trimmed_packets = 0;  // cut to their headers by full queues
   std::int64_t marked_packets = 0;   // by ECN
   std::int64_t timeouts = 0;
+  std::int64_t given_up = 0;       // flows whose senders gave up after timeouts in a row
   std::int64_t longest_queue = 0;  // bytes at one port of a switch
   std::int64_t paused_ns = 0;      // of all ports, summed
   // The link that was told to be silent for longest, from the node that had to be, and among those
@@ -59,7 +60,8 @@ struct PacketOutcome {
     std::int64_t ns = 0, from = 0, to = 0;
   };
   Pause longest_pause, longest_pause_between_switches;
-  std::int64_t end_ns = 0;
+  std::int64_t end_ns = 0;  // of the traffic; timers may run for longer
+  bool stopped = false;     // at PacketSettings::stop_ns, with something still to come
   std::int64_t events = 0;
   std::int64_t longest_round_trip_ns = 0, window_bytes = 0;  // on the idle network, of all pairs
   PacketBytes data, acknowledgements;
@@ -67,9 +69,15 @@ struct PacketOutcome {
   std::optional<PacketForward> forwarded;  // where it was asked for
 };
 
+// A link between switches was silent for more than half of the time.
+inline bool is_storm(const PacketOutcome& outcome) {
+  const std::int64_t silent_ns = outcome.longest_pause_between_switches.ns;
+  return silent_ns > 0 && silent_ns > outcome.end_ns / 2;
+}
+
 // Throws Error for networks and settings that make no sense, flows that have no way, more packets than anyone
 // would wait for (the estimate is in the message), and when priority flow control comes to a deadlock (its
-// cycle is named).
+// cycle is named), which what was stopped is in, too, where a storm ends in a cycle.
 PacketOutcome simulate_packets(const FlowJob& job);
 
 // The same as a report.

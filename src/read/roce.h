@@ -2,9 +2,9 @@
 // the topology.txt and the flow.txt that it names. They are read as ns-3 reads them: what follows a key's
 // values on a line is a comment.
 //
-// topology.txt: nodes, switches, links; the switches' numbers; per link: two nodes, rate ("100Gbps"), delay
-// ("1000ns"), probability of losing a packet. flow.txt: how many flows; per flow: source, destination,
-// priority, port, bytes, start in seconds.
+// topology.txt (or SimAI's): nodes, switches, links; the switches' numbers; per link: two nodes, rate
+// ("100Gbps"), delay ("1000ns"), probability of losing a packet. flow.txt: how many flows; per flow: source,
+// destination, priority, port, bytes, start in seconds.
 //
 // Beyond ns-3's keys (docs/models/packet.md): SEED, RECOVERY (go-back-n, go-back-0, selective),
 // RETRANSMIT_TIMEOUT (us, 0: never), TIMELY_TIMESTAMPS (0: as ASTRA-sim's ns-3, whose packets carry none),

@@ -23,12 +23,14 @@ std::span<const TrafficPattern> traffic_patterns();
 
 // A flow.txt of HPCC's ns-3, or a connection matrix of htsim ("Nodes 16", "Connections 2", "0->1 id 1 start 0
 // size 1000"), whose times are in picoseconds and which holds as many flows as it announces. Hosts of `graph`
-// come before its switches. Throws Error with file:line.
-std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGraph& graph);
+// come before its switches. `notes`: what does not fit the graph, and need not. Throws Error with file:line.
+std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGraph& graph,
+                                        std::vector<std::string>* notes = nullptr);
 
 // "incast:senders=16,bytes=1MB"; a number in front, as in "incast:16" or "incast:16,bytes=2MB", is the
 // pattern's first parameter. Or the path of such a file. Throws Error.
 std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::string& where,
-                                            const NetworkGraph& graph);
+                                            const NetworkGraph& graph,
+                                            std::vector<std::string>* notes = nullptr);
 
 }  // namespace armilla

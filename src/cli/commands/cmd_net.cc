@@ -118,8 +118,8 @@ TrafficResult run_traffic(const NetRequest& request) {
   const Machine machine = machine_named(request.file, warnings);
   FlowJob job;
   job.where = request.file;
-  job.flows =
-      read_traffic_flows(request.traffic, "--traffic " + request.traffic, network_graph(links_of(machine)));
+  job.flows = read_traffic_flows(request.traffic, "--traffic " + request.traffic,
+                                 network_graph(links_of(machine)), &warnings);
   // No file says any: those that suit the graph (network/packet.h).
   job.usual_settings = true;
   job.sampled = request.sampled;

@@ -520,6 +520,12 @@ class FlitFlows final : public MessageLabels, public EventHandler {
     setup.foreseen.messages = static_cast<double>(job.flows.size());
     for (const TrafficFlow& flow : job.flows) setup.foreseen.bytes += static_cast<double>(flow.bytes);
     bytes_ = setup.foreseen.bytes;
+    std::vector<std::int64_t> of_host(static_cast<std::size_t>(job.graph.nodes()));
+    for (const TrafficFlow& flow : job.flows) {
+      std::int64_t& flows = of_host[static_cast<std::size_t>(flow.source)];
+      senders_.push_back(static_cast<std::uint16_t>(flows++));
+      most_of_a_host_ = std::max(most_of_a_host_, flows);
+    }
     network_.emplace(setup, values);
   }
 
@@ -547,6 +553,11 @@ class FlitFlows final : public MessageLabels, public EventHandler {
     result.facts.emplace_back("played by", network_->routers());
     if (std::string collision = network_->collision_note(); !collision.empty())
       result.notes.push_back(std::move(collision));
+    if (most_of_a_host_ > kMostSenders) {
+      result.notes.push_back(
+          fmt::format("a host has {} flows, of which {} take turns: the others go behind one of those",
+                      with_separators(most_of_a_host_), with_separators(kMostSenders)));
+    }
     return result;
   }
 
@@ -562,6 +573,8 @@ class FlitFlows final : public MessageLabels, public EventHandler {
   }
 
  private:
+  static constexpr std::int64_t kMostSenders = 1 << 16;  // what Message::sender can tell apart
+
   Message message_of(std::uint64_t flow) const {
     const TrafficFlow& asked = job_.flows[flow];
     Message message;
@@ -570,7 +583,7 @@ class FlitFlows final : public MessageLabels, public EventHandler {
     message.bytes = Bytes(asked.bytes);
     message.target = target_;
     message.argument = job_.flows.size() + flow;
-    message.sender = static_cast<std::uint16_t>(flow);  // beyond 65,536 some go one after the other
+    message.sender = senders_[flow];
     return message;
   }
 
@@ -578,6 +591,8 @@ class FlitFlows final : public MessageLabels, public EventHandler {
   EventQueue queue_;
   std::uint32_t target_;
   std::vector<Time> done_;
+  std::vector<std::uint16_t> senders_;  // by flow: flows of a host take turns
+  std::int64_t most_of_a_host_ = 0;
   std::optional<MessageFlits> network_;
   double bytes_ = 0, bytes_done_ = 0;
 };

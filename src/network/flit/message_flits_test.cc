@@ -278,6 +278,21 @@ TEST(FlitFlows, AreMessages) {
   EXPECT_GT(crowded, 10);
 }
 
+// Flows 0 and 65,536 of all are two of different hosts, and those of one host take turns.
+TEST(FlitFlows, AreSendersOfTheirHost) {
+  Machine machine;
+  machine.dimensions = {{"s", DimensionKind::switched, 3, gigabytes_per_second(100), nanoseconds(100)}};
+  FlowJob job;
+  job.where = "test";
+  job.graph = network_graph(links_of(machine));
+  job.flows.push_back({0, 1, 1 << 20});
+  for (int i = 1; i < 1 << 16; ++i) job.flows.push_back({2, 1, 1, 1'000'000'000});
+  job.flows.push_back({0, 1, 1 << 20});
+  const TrafficResult result = flit_traffic(job, machine, {}, ParameterValues("flit", kFlitParameters, {}));
+  const std::vector<FlowResult>& flows = std::get<FlowsResult>(result.outcome).flows;
+  EXPECT_LT(flows.back().fct_s, 1.01 * flows.front().fct_s);
+}
+
 TEST(FlitFlows, RefuseWhatTheyDoNotPlay) {
   const Machine machine = star_machine(4);
   const auto refusal = [&](auto change) {

@@ -246,7 +246,10 @@ void Hosts::timeout(std::uint32_t index) {
     // A NIC gives up. A sender that is pulled does only while links lose what it sends: full buffers
     // have room again.
     const bool hopeless = core_.traits.discipline != SwitchDiscipline::trim || flow.lost_on_link;
-    if (flow.retries == kRetries && hopeless) return;
+    if (flow.retries == kRetries && hopeless) {
+      ++core_.outcome.given_up;
+      return;
+    }
     flow.retries = std::min(flow.retries + 1, kRetries);
     ++core_.outcome.timeouts;
     flow.ask = true;

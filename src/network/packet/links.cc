@@ -7,6 +7,10 @@ namespace armilla::packets {
 namespace {
 
 constexpr std::uint64_t kExplicitStreams = std::uint64_t{1} << 63;
+// ns-3's scripts give the error model of every link the same stream, so that all lossy links draw one row.
+constexpr std::uint64_t kNs3Losses = kExplicitStreams + 50;
+// Where nothing is to be as in ns-3: of link 0, far from all others, which are counted.
+constexpr std::uint64_t kOwnLosses = kExplicitStreams + (std::uint64_t{1} << 32);
 
 }  // namespace
 
@@ -17,8 +21,8 @@ Links::Links(Core& core) : core_(core) {
   ports_.resize(2 * graph.links.size());
   pauses_.resize(ports_.size());
   std::map<std::int64_t, std::uint32_t> rate_classes;
-  // The network's own error model has one stream, each lossy link another: drawn as ns-3 draws them.
-  losses_.emplace_back(settings.seed, kExplicitStreams + 50);
+  // Of links without a loss of their own: what arrives anywhere takes the next draw.
+  losses_.emplace_back(settings.seed, kNs3Losses);
   std::vector<std::vector<std::uint32_t>> of_node(graph.is_switch.size());
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
     const GraphLink& cable = graph.links[link];
@@ -34,7 +38,8 @@ Links::Links(Core& core) : core_(core) {
                                           : std::llround(bytes * 8e12 / static_cast<double>(rate)));
       }
     }
-    if (there.loss > 0 || back.loss > 0) losses_.emplace_back(settings.seed, kExplicitStreams + 50);
+    if (there.loss > 0 || back.loss > 0)
+      losses_.emplace_back(settings.seed, core.job.usual_settings ? kOwnLosses + link : kNs3Losses);
     for (const std::uint32_t end : {0U, 1U}) {
       const GraphLink::Back& figures = end == 0 ? there : back;
       Port& port = ports_[2 * link + end];
@@ -74,7 +79,7 @@ void Links::pause(std::uint32_t index, std::size_t priority) {
 
 void Links::resume(std::uint32_t index, std::size_t priority) {
   ++core_.outcome.resumes;
-  if ((ports_[index].paused >> priority & 1) != 0) end_pause(index, priority);
+  if ((ports_[index].paused >> priority & 1) != 0) end_pause(index, priority, core_.events.now());
 }
 
 bool Links::pause_is_over(std::uint32_t index, std::size_t priority) {
@@ -83,24 +88,24 @@ bool Links::pause_is_over(std::uint32_t index, std::size_t priority) {
   if ((port.paused >> priority & 1) == 0 ||
       pauses_[index].since_ns[priority] > core_.events.now() - longest_pause_ns(port.rate))
     return false;
-  end_pause(index, priority);
+  end_pause(index, priority, core_.events.now());
   return true;
 }
 
-void Links::end_pause(std::uint32_t index, std::size_t priority) {
+void Links::end_pause(std::uint32_t index, std::size_t priority, std::int64_t now_ns) {
   ports_[index].paused &= static_cast<std::uint8_t>(~(1U << priority));
   Pauses& pauses = pauses_[index];
-  pauses.sum_ns += core_.events.now() - pauses.since_ns[priority];
-  if (sampler_) sampler_->paused(index, pauses.since_ns[priority], core_.events.now());
+  pauses.sum_ns += now_ns - pauses.since_ns[priority];
+  if (sampler_) sampler_->paused(index, pauses.since_ns[priority], now_ns);
 }
 
-void Links::sum_pauses() {
+void Links::sum_pauses(std::int64_t end_ns) {
   PacketOutcome& outcome = core_.outcome;
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     const Port& port = ports_[index];
     const std::uint8_t still_paused = port.paused;
     for (std::size_t priority = 0; priority < kPriorities; ++priority) {
-      if ((still_paused >> priority & 1) != 0) end_pause(index, priority);
+      if ((still_paused >> priority & 1) != 0) end_pause(index, priority, end_ns);
     }
     const std::int64_t paused_ns = pauses_[index].sum_ns;
     ports_[index].paused = still_paused;
@@ -114,8 +119,8 @@ void Links::sum_pauses() {
   }
 }
 
-void Links::take_samples() {
-  if (sampler_) core_.outcome.samples = sampler_->samples(core_.events.now());
+void Links::take_samples(std::int64_t end_ns) {
+  if (sampler_) core_.outcome.samples = sampler_->samples(end_ns);
 }
 
 }  // namespace armilla::packets

@@ -90,11 +90,11 @@ class Links {
   bool pause_is_over(std::uint32_t port, std::size_t priority);
 
   // At the end: how long ports were paused, and what the links did over time.
-  void sum_pauses();
-  void take_samples();
+  void sum_pauses(std::int64_t end_ns);
+  void take_samples(std::int64_t end_ns);
 
  private:
-  void end_pause(std::uint32_t port, std::size_t priority);
+  void end_pause(std::uint32_t port, std::size_t priority, std::int64_t now_ns);
 
   Core& core_;
   HugeVector<Port> ports_;

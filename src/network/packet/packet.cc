@@ -10,6 +10,7 @@
 #include "base/units_text.h"
 #include "network/packet/limits.h"
 #include "network/packet/simulation.h"
+#include "network/packet/wire.h"
 
 namespace armilla {
 namespace {
@@ -40,6 +41,31 @@ std::int64_t bits_back(const GraphLink& link) {
 
 std::string time_text(std::int64_t ns) {
   return to_text(from_seconds(static_cast<double>(ns) * 1e-9));
+}
+
+// Why flows have not finished.
+void note_unfinished(const FlowJob& job, const PacketOutcome& outcome, std::vector<std::string>& notes) {
+  const std::int64_t unfinished = std::ranges::count(outcome.flows, -1, &PacketFlowOutcome::fct_ns);
+  const auto of_all = [&](std::int64_t some) {
+    return fmt::format("{} of {}", with_separators(some), counted(job.flows.size(), "flow"));
+  };
+  if (outcome.given_up > 0) {
+    notes.push_back(
+        fmt::format("{} never finished: senders gave up after {} timeouts in a row; {} packets were lost on "
+                    "links, {} in full buffers",
+                    of_all(outcome.given_up), kRetries, with_separators(outcome.lost_packets),
+                    with_separators(outcome.dropped_packets)));
+  }
+  const std::int64_t others = unfinished - outcome.given_up;
+  if (others <= 0) return;
+  if (outcome.stopped) {
+    notes.push_back(fmt::format("{} had not finished when the run was stopped, at {} (SIMULATOR_STOP_TIME)",
+                                of_all(others), time_text(job.settings.stop_ns)));
+  } else {
+    notes.push_back(
+        fmt::format("{} never finished: what they wait for was lost, or does not come{}", of_all(others),
+                    job.settings.retransmit_timeout_ns == 0 ? ", and RETRANSMIT_TIMEOUT is 0" : ""));
+  }
 }
 
 }  // namespace
@@ -230,9 +256,10 @@ TrafficResult packet_traffic(const FlowJob& job) {
         "longest paused", fmt::format("{} on its link to {}, {} in all", job.graph.called(pause.from, "node"),
                                       job.graph.called(pause.to, "node"), time_text(pause.ns)));
   }
+  note_unfinished(job, outcome, result.notes);
   // Pauses between switches hold up flows that have no part in the congestion.
   const PacketOutcome::Pause& spread = outcome.longest_pause_between_switches;
-  if (spread.ns > outcome.end_ns / 2 && spread.ns > 0) {
+  if (is_storm(outcome)) {
     result.notes.push_back(fmt::format(
         "PFC storm: {} had to be silent on its link to {} for {:.0f} % of the time, and flows that do not "
         "cause the congestion wait with the others",

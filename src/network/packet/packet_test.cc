@@ -300,6 +300,21 @@ TEST(Packet, RepeatsOnlyWhatWasLost) {
   EXPECT_GT(back.repeated_packets, 10 * selective.repeated_packets);
 }
 
+// Two flows over links that are alike lose the same packets only where all is to be as in ns-3.
+TEST(Packet, DrawsTheLossesOfEachLinkApart) {
+  FlowJob job = star_job(4);
+  for (GraphLink& link : job.graph.links) link.loss = 0.01;
+  job.flows = {{0, 2, 2'000'000}, {1, 3, 2'000'000}};
+  const std::vector<std::int64_t> as_ns3 = completions_ns(job, 1);
+  EXPECT_EQ(as_ns3[0], as_ns3[1]);
+  job.usual_settings = true;
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    const std::vector<std::int64_t> times = completions_ns(job, seed);
+    EXPECT_NE(times[0], times[1]) << seed;
+    EXPECT_EQ(completions_ns(job, seed), times);
+  }
+}
+
 TEST(Packet, TimesOutWhereNs3Hangs) {
   FlowJob job = star_job(2);
   job.graph.links[0].loss = 0.3;
@@ -420,6 +435,44 @@ TEST(Packet, NamesTheCycleOfADeadlock) {
   job.settings.buffer = 1 << 20;
   EXPECT_NE(error_of([&] { simulate_packets(job); }).find("in the cycle 5 -> 6 -> 7 -> 8 -> 9 -> 5"),
             std::string::npos);
+}
+
+// The same beside a flow that never ends: the run is stopped while something moves.
+TEST(Packet, NamesTheCycleOfADeadlockInARunThatWasStopped) {
+  FlowJob job;
+  job.where = "ring";
+  job.graph.is_switch = {false, false, false, false, false, true, true, true, true, true};
+  for (std::int64_t i = 0; i < 5; ++i) {
+    job.graph.links.push_back({i, 5 + i, 100'000'000'000, 1000, 0});
+    job.flows.push_back({i, (i + 2) % 5, 20'000'000});
+  }
+  for (std::int64_t i = 0; i < 5; ++i)
+    job.graph.links.push_back({5 + i, 5 + (i + 1) % 5, 100'000'000'000, 1000, 0});
+  job.graph.is_switch.insert(job.graph.is_switch.end(), {false, false});
+  job.graph.links.push_back({10, 11, 1'000'000'000, 1000, 0});
+  job.flows.push_back({10, 11, 100'000'000});
+  job.settings.buffer = 1 << 20;
+  job.settings.stop_ns = 100'000'000;
+  EXPECT_NE(error_of([&] { simulate_packets(job); }).find("in the cycle 5 -> 6 -> 7 -> 8 -> 9 -> 5"),
+            std::string::npos);
+}
+
+TEST(Packet, SaysWhyFlowsHaveNotFinished) {
+  FlowJob job = star_job(2);
+  job.flows = {{0, 1, 5000}};
+  job.graph.links[0].loss = 0.99;
+  EXPECT_EQ(packet_traffic(job).notes,
+            std::vector<std::string>{"1 of 1 flow never finished: senders gave up after 7 timeouts in a row; "
+                                     "40 packets were lost on links, 0 in full buffers"});
+  job.settings.retransmit_timeout_ns = 0;
+  EXPECT_EQ(packet_traffic(job).notes,
+            std::vector<std::string>{"1 of 1 flow never finished: what they wait for was lost, or does not "
+                                     "come, and RETRANSMIT_TIMEOUT is 0"});
+  job.graph.links[0].loss = 0;
+  job.settings.stop_ns = 1000;
+  EXPECT_EQ(packet_traffic(job).notes,
+            std::vector<std::string>{"1 of 1 flow had not finished when the run was stopped, at 1.000 us "
+                                     "(SIMULATOR_STOP_TIME)"});
 }
 
 // What slow-downs are shares of: nothing is faster, and what RoCE sends alone hardly slower.

@@ -109,13 +109,15 @@ PacketOutcome Simulation::run() {
     tell_progress();
   }
   core.outcome.forwarded = forwarded();
-  core.outcome.end_ns = core.events.now();
+  core.outcome.end_ns = traffic_end_ns();
   core.outcome.events = core.events.handled();
   core.outcome.frames = frames();
-  parts_.links.sum_pauses();
-  // Nothing is left to happen: flows that are not over wait for each other.
-  if (core.events.pending() == 0) explain_deadlock(core, parts_.links);
-  parts_.links.take_samples();
+  parts_.links.sum_pauses(core.outcome.end_ns);
+  core.outcome.stopped = core.events.pending() > 0;
+  // Where nothing is left to happen flows that are not over wait for each other. Where the run was stopped
+  // ports in a cycle could yet be let go, but for one that was silent for most of the time.
+  if (!core.outcome.stopped || is_storm(core.outcome)) explain_deadlock(core, parts_.links);
+  parts_.links.take_samples(core.outcome.end_ns);
   count_in_flight();
   return std::move(core.outcome);
 }
@@ -241,6 +243,7 @@ void Simulation::handle(const WheelEvent& event) {
       serve(event.subject);
       break;
     case kArrived:
+      last_arrival_ns_ = events.now();
       arrive(event.subject);
       break;
     case kWake:
@@ -370,6 +373,20 @@ void Simulation::fail_link() {
     parts_.hosts.join(index);
     parts_.hosts.serve(flow.port);
   }
+}
+
+// Timers, such as those of acknowledgements that wait for a second segment, may run for long after the last
+// packet: nothing is over only with them. A run that was stopped ends there.
+std::int64_t Simulation::traffic_end_ns() const {
+  const Core& core = parts_.core;
+  std::int64_t end_ns = last_arrival_ns_;
+  bool all_finished = true;
+  for (std::size_t index = 0; index < core.outcome.flows.size(); ++index) {
+    const std::int64_t fct_ns = core.outcome.flows[index].fct_ns;
+    all_finished = all_finished && fct_ns >= 0;
+    if (fct_ns >= 0) end_ns = std::max(end_ns, core.job.flows[index].start_ns + fct_ns);
+  }
+  return all_finished || core.events.pending() == 0 ? end_ns : core.events.now();
 }
 
 // In queues, and on links: what has yet to arrive. Ends the simulation.

@@ -95,9 +95,11 @@ class Simulation final : Watcher, EventHandler {
   void arrive(std::uint32_t packet);
   void fail_link();
   void tell_progress() const;
+  std::int64_t traffic_end_ns() const;
   void count_in_flight();
 
   Parts parts_;
+  std::int64_t last_arrival_ns_ = 0;            // of anything, anywhere
   const std::unique_ptr<FastForward> forward_;  // nullptr: every packet is played
 };
 

@@ -55,16 +55,25 @@ std::int64_t count_of(const ParameterValues& values, std::string_view name, std:
   return count;
 }
 
+// Links away from devices are thinner, not fewer: any share will do.
+double oversubscription_of(const ParameterValues& values) {
+  const double times = values.number("oversubscription");
+  if (times < 1 || times > static_cast<double>(kMostNodes))
+    throw Error(values.where("oversubscription"), fmt::format("{:g} is out of range", times),
+                fmt::format("from 1, which is none, to {}", kMostNodes));
+  return times;
+}
+
 constexpr ParameterInfo kBandwidthParameter = {"bandwidth", ParameterType::bandwidth, "400Gbps",
                                                "of a device's link, per direction"};
 constexpr ParameterInfo kLatencyParameter = {"latency", ParameterType::time, "500ns", "of every link"};
 constexpr ParameterInfo kOversubscription = {
-    "oversubscription", ParameterType::count, "1",
+    "oversubscription", ParameterType::number, "1",
     "bandwidth of a leaf switch towards devices per bandwidth towards spines"};
 
 constexpr std::array kFatTreeParameters = {
     ParameterInfo{"k", ParameterType::count, "4", "ports of every switch, even; k^3 / 4 devices"},
-    ParameterInfo{"oversubscription", ParameterType::count, "1",
+    ParameterInfo{"oversubscription", ParameterType::number, "1",
                   "bandwidth of an edge switch towards devices per bandwidth away from them"},
     kBandwidthParameter, kLatencyParameter};
 
@@ -75,7 +84,7 @@ MachineLinks make_fat_tree(const ParameterValues& values) {
   if (k % 2 != 0)
     throw Error(values.where("k"), fmt::format("{} ports cannot be halved", k), "an even number");
   const Bandwidth bandwidth = values.bandwidth("bandwidth");
-  const Bandwidth up(bandwidth.value / static_cast<double>(count_of(values, "oversubscription", 1)));
+  const Bandwidth up(bandwidth.value / oversubscription_of(values));
   const Time latency = values.time("latency");
   GraphBuilder builder;
   const std::int64_t devices = checked_multiply(k * half, half, values.where("k"));
@@ -110,7 +119,7 @@ MachineLinks make_leaf_spine(const ParameterValues& values) {
   const Bandwidth bandwidth = values.bandwidth("bandwidth");
   // A leaf's links to all spines together carry what its devices do, but for the oversubscription.
   const Bandwidth up(bandwidth.value * static_cast<double>(hosts) / static_cast<double>(spines) /
-                     static_cast<double>(count_of(values, "oversubscription", 1)));
+                     oversubscription_of(values));
   const Time latency = values.time("latency");
   GraphBuilder builder;
   builder.nodes(NetworkNodeKind::device, "gpu", leaves * hosts);
@@ -147,7 +156,7 @@ MachineLinks make_rail_pods(const ParameterValues& values) {
   const Bandwidth nvlink = values.bandwidth("nvlink"), bandwidth = values.bandwidth("bandwidth");
   const Time nvlink_latency = values.time("nvlink-latency"), latency = values.time("latency");
   const Bandwidth up(bandwidth.value * static_cast<double>(nodes) / static_cast<double>(spines) /
-                     static_cast<double>(count_of(values, "oversubscription", 1)));
+                     oversubscription_of(values));
   const std::int64_t all_nodes = checked_multiply(nodes, pods, "topology");
   const std::int64_t devices = checked_multiply(all_nodes, gpus, "topology");
   GraphBuilder builder;

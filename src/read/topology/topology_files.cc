@@ -368,16 +368,11 @@ MachineLinks read_topology_file(const std::string& path) {
       break;
   }
   const std::string_view text(file.bytes().data(), file.bytes().size());
-  RoceWords head(text, path);
-  std::size_t numbers = 0;
-  std::optional<std::string_view> word = head.next();
-  if (word && !is_whole_number(*word)) {
-    RoceWords words(text, path);
-    return read_htsim(words, path);
-  }
-  for (; word && is_whole_number(*word); word = head.next(true)) ++numbers;
   RoceWords words(text, path);
-  return numbers == 5 ? read_simai(words, path) : read_hpcc(words, path);
+  if (const std::optional<std::string_view> word = RoceWords(text, path).next();
+      word && !is_whole_number(*word))
+    return read_htsim(words, path);
+  return is_simai_topology(text) ? read_simai(words, path) : read_hpcc(words, path);
 }
 
 }  // namespace armilla

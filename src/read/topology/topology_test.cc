@@ -39,6 +39,8 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   const InterconnectFigures thin = figures("fat-tree:k=8,bandwidth=100Gbps,oversubscription=4");
   EXPECT_NEAR(thin.bisection.value, 64 * 12.5e9 / 4, 1);
   EXPECT_NEAR(thin.oversubscription, 4, 1e-12);
+  EXPECT_NEAR(figures("fat-tree:k=8,oversubscription=1.5").oversubscription, 1.5, 1e-12);
+  EXPECT_NEAR(figures("leaf-spine:oversubscription=2.5").oversubscription, 2.5, 1e-12);
 
   const InterconnectFigures leaf_spine =
       figures("leaf-spine:leaves=4,hosts=8,spines=4,oversubscription=2,bandwidth=100Gbps");

@@ -97,8 +97,8 @@ constexpr std::array kTrafficPatterns = {
 };
 
 // "Nodes N", "Connections C", then per flow "A->B id I start PS size BYTES", its keys in any order.
-std::vector<TrafficFlow> parse_connections(std::string_view text, const std::string& name,
-                                           std::int64_t hosts) {
+std::vector<TrafficFlow> parse_connections(std::string_view text, const std::string& name, std::int64_t hosts,
+                                           std::vector<std::string>* notes) {
   RoceWords words(text, name);
   std::vector<TrafficFlow> flows;
   std::optional<std::int64_t> announced;
@@ -110,7 +110,11 @@ std::vector<TrafficFlow> parse_connections(std::string_view text, const std::str
       continue;
     }
     if (word == "Nodes") {
-      words.whole(word, 1, kMostFlows, true);
+      // htsim refuses a matrix of other hosts than its topology has. Flows beyond those are refused here.
+      const std::int64_t nodes = words.whole(word, 1, kMostFlows, true);
+      if (nodes != hosts && notes != nullptr)
+        notes->push_back(fmt::format("{}: the flows are those of {}, and there are {}", words.where(),
+                                     counted(nodes, "host"), hosts));
       continue;
     }
     if (word == "Connections") {
@@ -165,7 +169,8 @@ std::span<const TrafficPattern> traffic_patterns() {
   return kTrafficPatterns;
 }
 
-std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGraph& graph) {
+std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGraph& graph,
+                                        std::vector<std::string>* notes) {
   const MappedFile file(path);
   // What is known to be something else is no list of flows with a strange first line.
   if (const FileKind kind = sniff(file.bytes());
@@ -177,18 +182,18 @@ std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGr
   const bool counts = first && first->find_first_not_of("0123456789") == std::string_view::npos;
   const std::int64_t hosts = std::count(graph.is_switch.begin(), graph.is_switch.end(), false);
   std::string surplus;
-  std::vector<TrafficFlow> flows =
-      counts ? parse_roce_flows(contents, path, graph, &surplus) : parse_connections(contents, path, hosts);
+  std::vector<TrafficFlow> flows = counts ? parse_roce_flows(contents, path, graph, &surplus)
+                                          : parse_connections(contents, path, hosts, notes);
   if (!surplus.empty()) throw Error("", surplus + " would be left out", "announce as many as there are");
   if (flows.empty()) throw Error(path, "has no flows");
   return flows;
 }
 
 std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::string& where,
-                                            const NetworkGraph& graph) {
+                                            const NetworkGraph& graph, std::vector<std::string>* notes) {
   const std::int64_t hosts = std::count(graph.is_switch.begin(), graph.is_switch.end(), false);
   if (hosts < 2) throw Error(where, "there are no two hosts");
-  if (is_path(text)) return read_flow_file(text, graph);
+  if (is_path(text)) return read_flow_file(text, graph, notes);
   std::string full = text;
   if (const std::size_t colon = text.find(':'); colon != std::string::npos) {
     const std::size_t end = text.find_first_not_of("0123456789", colon + 1);

@@ -70,6 +70,15 @@ TEST(TrafficPatterns, ReadHtsimsConnections) {
   EXPECT_EQ(read[0].destination, 7);
   EXPECT_EQ(read[0].start_ns, 2000);
   EXPECT_EQ(read[1].bytes, 5);
+  for (const int nodes : {8, 99}) {
+    std::ofstream(path) << "Nodes " << nodes << "\n0->7 size 5\n";
+    std::vector<std::string> notes;
+    read_flow_file(path.string(), hosts(8), &notes);
+    EXPECT_EQ(notes, nodes == 8
+                         ? std::vector<std::string>{}
+                         : std::vector<std::string>{path.string() +
+                                                    ":1: the flows are those of 99 hosts, and there are 8"});
+  }
   std::ofstream(path) << "Nodes 8\n0->8 size 5\n";
   EXPECT_EQ(error_of([&] { flows(path.string()); }),
             path.string() + ":2: '8' is none of the 8 hosts\n  hint: they count from 0");

@@ -13,9 +13,18 @@ NetworkGraph parse_roce_topology(std::string_view text, const std::string& name,
   RoceWords words(text, name);
   NetworkGraph graph;
   constexpr std::int64_t kMost = 10'000'000;
+  const bool simai = is_simai_topology(text);
   const std::int64_t nodes = words.whole("the number of nodes", 1, kMost);
-  const std::int64_t switches = words.whole("the number of switches", 0, nodes);
+  if (simai) words.whole("the GPUs of a server", 1, nodes);
+  const std::int64_t nvswitches = simai ? words.whole("the number of NVSwitches", 0, nodes) : 0;
+  const std::int64_t switches = nvswitches + words.whole("the number of switches", 0, nodes);
   const std::int64_t links = words.whole("the number of links", 0, kMost);
+  if (simai) {
+    words.skip_line();  // and the kind of GPU
+    if (notes != nullptr)
+      notes->push_back(fmt::format(
+          "{} is a topology of SimAI's ns-3: its NVSwitches are switches as all others here", name));
+  }
   graph.is_switch.resize(static_cast<std::size_t>(nodes));
   for (std::int64_t i = 0; i < switches; ++i) {
     const auto node = static_cast<std::size_t>(words.whole("a switch's number", 0, nodes - 1));
@@ -39,6 +48,16 @@ NetworkGraph parse_roce_topology(std::string_view text, const std::string& name,
   const std::string surplus = surplus_links(words, links);
   if (notes != nullptr && !surplus.empty()) notes->push_back(surplus + " are left out, as in ns-3");
   return graph;
+}
+
+bool is_simai_topology(std::string_view text) {
+  RoceWords words(text, "");
+  std::size_t numbers = 0;
+  for (auto word = words.next();
+       word && !word->empty() && word->find_first_not_of("0123456789") == std::string_view::npos;
+       word = words.next(true))
+    ++numbers;
+  return numbers == 5;
 }
 
 std::string surplus_links(RoceWords& words, std::int64_t links) {

@@ -36,6 +36,11 @@ class RoceWords {
   std::size_t line_ = 1, word_line_ = 1;
 };
 
+// Whether a topology of ns-3 is SimAI's, whose first line has five numbers where HPCC's has three:
+// nodes, GPUs of a server, NVSwitches, other switches, links. The numbers of the NVSwitches stand before
+// the others'.
+bool is_simai_topology(std::string_view text);
+
 // After a topology's links: links beyond those that its head announces. What follows may be a comment; a
 // number begins another link. Where, and that they are there; empty: they are not.
 std::string surplus_links(RoceWords& words, std::int64_t links);

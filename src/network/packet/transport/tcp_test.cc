@@ -41,6 +41,21 @@ FlowJob tcp_job(const TcpCase& row) {
   return job;
 }
 
+// Receivers' timers of 40 ms run for long after the last packet.
+TEST(Tcp, FiguresOverTimeEndWithTheTraffic) {
+  FlowJob job = star_job(3);
+  job.settings.congestion_control = CongestionControl::tcp_cubic;
+  job.settings.payload = 1448;
+  job.flows = {{0, 2, 100'000}, {1, 2, 100'000}};
+  job.sampled = true;
+  const PacketOutcome outcome = simulate_packets(job);
+  const std::int64_t last = std::max(outcome.flows[0].fct_ns, outcome.flows[1].fct_ns);
+  EXPECT_GE(outcome.end_ns, last);
+  EXPECT_LT(outcome.end_ns, last + 10'000);
+  ASSERT_FALSE(outcome.samples.links.empty());
+  EXPECT_GE(outcome.samples.links[0].utilisation.size(), 128U);
+}
+
 // Until the last byte is there, of ns-3 3.37: senders and a receiver around one router, IPv4, no pacing, at
 // least 200 ms until a retransmission, acknowledgements delayed by 40 ms at most; DCTCP behind a RED queue.
 TEST(Tcp, AnswersAsNs3) {
