@@ -49,18 +49,23 @@ std::int64_t microseconds(RoceWords& words, std::string_view what) {
   return static_cast<std::int64_t>(words.real(what, 1, static_cast<double>(kAnyMicroseconds), true));
 }
 
-CongestionControl congestion_control(RoceWords& words) {
+CongestionControl congestion_control(RoceWords& words, std::vector<std::string>& notes) {
   const std::string_view text = words.word("CC_MODE", true);
   for (const CongestionControlRow& row : kCongestionControls) {
     if (text == row.name || (text == row.mode && !text.empty())) return row.control;
   }
   if (text == "10")
     words.fail("CC_MODE 10, HPCC-PINT, is not modelled", "CC_MODE 3 is HPCC with whole telemetry");
+  // ns-3 has no algorithm for the numbers in between.
+  if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+    notes.push_back(fmt::format(
+        "CC_MODE {} is not a congestion control, as in ns-3: 1 is DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP", text));
+    return CongestionControl::none;
+  }
   std::string hint = "1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none";
   for (const CongestionControlRow& row : kCongestionControls) {
     if (row.mode.empty()) hint += fmt::format(", {}", row.name);
   }
-  // ns-3 runs other numbers without any, and says nothing.
   words.fail(fmt::format("CC_MODE: '{}' is unknown", text), hint);
 }
 
@@ -85,7 +90,7 @@ constexpr std::array kRoceKeys = {
               const double seconds = w.real("SIMULATOR_STOP_TIME", 0, 1e300, true);
               c.settings.stop_ns = seconds < 9e9 ? std::llround(seconds * 1e9) : INT64_MAX;
             }},
-    RoceKey{"CC_MODE", [](RoceWords& w, RoceConfig& c) { c.settings.congestion_control = congestion_control(w); }},
+    RoceKey{"CC_MODE", [](RoceWords& w, RoceConfig& c) { c.settings.congestion_control = congestion_control(w, c.notes); }},
     RoceKey{"ALPHA_RESUME_INTERVAL",
             [](RoceWords& w, RoceConfig& c) {
               c.settings.alpha_interval_us = microseconds(w, "ALPHA_RESUME_INTERVAL");
