@@ -29,6 +29,7 @@ constexpr std::array kKnownDevices = {
     KnownDevice{{"a100", "pcie"}, "a100-80gb-pcie", "dgx-a100"},
     KnownDevice{{"a100", "40gb"}, "a100-40gb-sxm", "dgx-a100"},
     KnownDevice{{"a100", " on unnamed"}, "a100-80gb-sxm", "hgx-staged", 4, 7.8e9},
+    KnownDevice{{"a100", " on omni-path"}, "a100-80gb-sxm", "hgx-omni-path"},
     KnownDevice{{"a100", ""}, "a100-80gb-sxm", "dgx-a100"},
     KnownDevice{{"a40", ""}, "a40", "ethernet-rack"},
     KnownDevice{{"h100", "96gb"}, "h100-96gb-sxm", "dgx-h100"},
@@ -199,9 +200,13 @@ bool by_sockets(const std::string& device, const std::string& where) {
 }
 
 Machine machine_of(const RowMachine& row, const std::string& where) {
-  constexpr const char* kFabric = " on efa";
-  const bool names_fabric = std::regex_search(row.device + ' ' + row.notes, std::regex(R"(\bEFA\b)"));
-  const KnownDevice& known = known_device(row.device + (names_fabric ? kFabric : ""), where);
+  const std::string told = row.device + ' ' + row.notes;
+  std::string device = row.device;
+  for (const auto& [fabric, pattern] :
+       {std::pair(" on efa", R"(\bEFA\b)"), std::pair(" on omni-path", R"(\bOmni-Path\b)")}) {
+    if (std::regex_search(told, std::regex(pattern))) device += fabric;
+  }
+  const KnownDevice& known = known_device(device, where);
   Machine machine = load_machine(std::string(known.cluster), where);
   if (machine.device.name != known.device) {
     machine.device = load_device(std::string(known.device), where);
