@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <regex>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -195,6 +196,22 @@ void choose_dense_layers(const MeasuredPlan& row, const ZooModel& namesake, Mode
   }
 }
 
+// Whether the layers of a row make another model than its name says ("Maverick 400b" with 32 layers, in
+// releases whose tables took over another model's): the namesake's own come nearer to that size.
+bool layers_belie_name(const MeasuredPlan& row, const ModelSource& source) {
+  static const std::regex kSize(R"(\b(\d{1,4})b\b)", std::regex::icase);
+  std::smatch size;
+  if (row.layers == 0 || row.parameters > 0 || !std::regex_search(row.model, size, kSize)) return false;
+  const double said = std::stod(size[1]) * 1e9;
+  const auto apart = [&](std::int64_t layers) {
+    ModelSource one = source;
+    one.layers = layers;
+    return std::abs(static_cast<double>(totals(read_model(one, 1)).parameters) / said - 1);
+  };
+  constexpr double kRounded = 0.1;
+  return apart(row.layers) > kRounded && apart(0) < kRounded;
+}
+
 }  // namespace
 
 ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
@@ -207,7 +224,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (row.notes.find("LoRA") != std::string::npos) source.lora_rank = kAdapterRank;
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
     source.name = namesake->name;
-    source.layers = row.layers;
+    source.layers = layers_belie_name(row, source) ? 0 : row.layers;
     choose_dense_layers(row, *namesake, source);
     return source;
   }

@@ -115,6 +115,25 @@ TEST(RowStudy, FabricsAreToldByName) {
   EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "dgx-h100");
   row.notes = "8xH100 nodes on AWS EFA";
   EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "aws-p5");
+  row.device = "A100-SXM4-80GB";
+  row.notes = "Jean Zay, 4x Omni-Path 100 Gb/s HCAs/node (memory)";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "hgx-omni-path");
+}
+
+TEST(RowStudy, LayersThatBelieTheModelsNameAreItsOwn) {
+  MeasuredPlan row = small_row();
+  row.model = "LLAMA4 Maverick 400b BF16";
+  row.hidden = row.heads = 0;
+  row.parameters = 0;
+  row.tensor = row.pipeline = row.data = row.devices = 1;
+  for (const std::int64_t layers : {48, 32}) {
+    row.layers = layers;
+    const ModelSource source = study_of(row, "x.csv:2").model;
+    EXPECT_EQ(source.name, "llama4-maverick");
+    EXPECT_EQ(source.layers, layers == 48 ? 48 : 0) << "0: its own";
+  }
+  row.parameters = 267e9;
+  EXPECT_EQ(study_of(row, "x.csv:2").model.layers, 32) << "the parameters say so, too";
 }
 
 TEST(RowStudy, V100sAreThoseOfADgx1UnlessTheySayOtherwise) {
