@@ -193,6 +193,7 @@ constexpr std::array kRecomputed = {
                .precision = "bf16",
                .modules = {Part::moe_act, Part::layernorm}},
     Recomputed{.model = "nemotron 3 5 lightning"},
+    Recomputed{.model = "llama3", .device = "b"},
 };
 
 bool is_scaled_so(const MeasuredPlan& row, std::string_view precision) {
@@ -276,11 +277,13 @@ bool is_on(bool Recipe::*setting, const MeasuredPlan& row) {
 
 void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
   Plan& plan = request.plan;
-  if (plan.expert <= 1) return;
   if (const Recomputed* recomputed = recomputed_by_recipe(row)) {
     plan.recompute = recomputed->modules.empty() ? Recompute::none : Recompute::selective;
     if (!recomputed->modules.empty()) plan.recompute_modules = recomputed->modules;
+    // cpu_offloading_num_layers: of 5 to 40 of 80 layers, here of all.
+    plan.offload_activations = plan.zero_stage == 3 && begins_with_name(row.model, "llama3");
   }
+  if (plan.expert <= 1) return;
   keep_wide(row, *request.precision, plan);
   if (is_recipe(row) && *request.precision == DType::fp8) plan.scaling = scaling_of(row);
   // Others say it in words.
