@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <regex>
 #include <string_view>
 
@@ -94,21 +95,58 @@ std::int64_t rack_size(const RowMachine& row, std::int64_t most) {
   return 1;
 }
 
-// As near to a square or a cube as it goes, the longest side last.
-void shape_torus(std::vector<Dimension>& dimensions, std::int64_t devices) {
-  for (std::size_t d = 0; d + 1 < dimensions.size(); ++d) {
-    const std::size_t left = dimensions.size() - d;
-    std::int64_t side = 1;
-    while (true) {
-      std::int64_t power = 1;
-      for (std::size_t i = 0; i < left; ++i) power *= side + 1;
-      if (power > devices) break;
-      ++side;
-    }
-    dimensions[d].size = largest_divisor(devices, side);
-    devices /= dimensions[d].size;
+// The ways to write `devices` as a product of so many sides, none of which is longer than the next.
+void factor(std::int64_t devices, std::size_t sides, std::vector<std::int64_t>& chosen,
+            std::vector<std::vector<std::int64_t>>& all) {
+  const std::int64_t least = chosen.empty() ? 1 : chosen.back();
+  if (sides == 1) {
+    if (devices < least) return;
+    all.push_back(chosen);
+    all.back().push_back(devices);
+    return;
   }
-  dimensions.back().size = devices;
+  for (std::int64_t side = least; side * side <= devices; ++side) {
+    if (devices % side != 0) continue;
+    chosen.push_back(side);
+    factor(devices / side, sides - 1, chosen, all);
+    chosen.pop_back();
+  }
+}
+
+// Moves sides to the front that make a block together, if there are such.
+bool lead_with_block(std::vector<std::int64_t>& sides, std::int64_t block) {
+  for (std::uint32_t leading = 0; leading < 1U << sides.size(); ++leading) {
+    std::int64_t product = 1;
+    for (std::size_t d = 0; d < sides.size(); ++d) product *= (leading >> d & 1) != 0 ? sides[d] : 1;
+    if (product != block) continue;
+    std::vector<std::int64_t> ordered;
+    for (const std::uint32_t first : {1U, 0U}) {
+      for (std::size_t d = 0; d < sides.size(); ++d) {
+        if ((leading >> d & 1) == first) ordered.push_back(sides[d]);
+      }
+    }
+    sides = ordered;
+    return true;
+  }
+  return false;
+}
+
+// As near to a square or a cube as it goes, the longest side last. Blocks of tensor and context parallelism
+// take whole axes where any shape has such, as jax's mesh_utils demands of them; these axes come first.
+void shape_torus(std::vector<Dimension>& dimensions, std::int64_t devices, std::int64_t block) {
+  std::vector<std::int64_t> chosen;
+  std::vector<std::vector<std::int64_t>> all;
+  factor(devices, dimensions.size(), chosen, all);
+  std::ranges::sort(all, {}, [](const std::vector<std::int64_t>& sides) {
+    return std::pair(std::reduce(sides.begin(), sides.end()), sides.front());
+  });
+  std::vector<std::int64_t> best = all.front();
+  for (std::vector<std::int64_t>& sides : all) {
+    if (!lead_with_block(sides, std::max<std::int64_t>(1, block))) continue;
+    best = sides;
+    break;
+  }
+  for (std::size_t d = 0; d < dimensions.size(); ++d) dimensions[d].size = best[d];
 }
 
 Dimension plain_switch(std::string name, std::int64_t size, Bandwidth bandwidth, Time latency) {
@@ -167,7 +205,7 @@ void shape(Machine& machine, const RowMachine& row, const KnownDevice& known) {
   if (is_torus) {
     const std::int64_t slice =
         largest_divisor(row.devices, row.devices_per_node > 0 ? row.devices_per_node : row.devices);
-    shape_torus(dimensions, slice);
+    shape_torus(dimensions, slice, row.block);
     if (slice < row.devices) dimensions.push_back(data_center_network(row.devices / slice));
     return;
   }

@@ -235,8 +235,10 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   // Megatron-LM's own option.
   if (names(row, "--tp-comm-overlap") && row.tensor > 1 && study.request.plan.sequence_parallel)
     study.request.plan.overlap_tensor = true;
-  // So do XLA's flags in MaxText's own scripts (async collective fusion, overlap_compute_collective_tc).
-  if (names(row, "maxtext") && row.tensor > 1) study.request.plan.overlap_tensor = true;
+  // So do XLA's flags in MaxText's own scripts (async collective fusion, overlap_compute_collective_tc). What
+  // lies between products is shared out among tensor ranks (base.yml, logical_axis_rules: activation_embed).
+  if (names(row, "maxtext") && row.tensor > 1)
+    study.request.plan.overlap_tensor = study.request.plan.sequence_parallel = true;
   // Fewer layers of Python between its kernels than in plain PyTorch: fitted to vTrain's small models.
   constexpr Time kMegatronIssue = Time(70'000'000);
   if (is_megatron(row)) study.request.plan.issue_time = kMegatronIssue;

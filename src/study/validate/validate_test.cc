@@ -92,6 +92,25 @@ TEST(RowStudy, ATorusIsShapedForItsSlices) {
   EXPECT_EQ(study.machine.dimensions[2].size, 2);
 }
 
+TEST(RowStudy, ATorusHasWholeAxesForTensorRanks) {
+  MeasuredPlan row = small_row();
+  row.device = "TPU-v5p";
+  row.devices = row.devices_per_node = row.global_batch = 512;
+  row.pipeline = 1;
+  const auto sides = [&](std::int64_t tensor) {
+    row.tensor = tensor;
+    row.data = row.devices / tensor;
+    std::vector<std::int64_t> of;
+    for (const Dimension& dimension : study_of(row, "x.csv:2").machine.dimensions)
+      of.push_back(dimension.size);
+    return of;
+  };
+  using Sides = std::vector<std::int64_t>;
+  EXPECT_EQ(sides(1), (Sides{8, 8, 8}));
+  EXPECT_EQ(sides(8), (Sides{8, 8, 8}));
+  EXPECT_EQ(sides(16), (Sides{16, 4, 8}));
+}
+
 TEST(RowStudy, NicsThatTheNotesCountAreShared) {
   MeasuredPlan row = small_row();
   row.notes = "TFLOPs=128; Jean Zay, 4x Omni-Path 100 Gb/s HCAs/node (memory); 250k vocab";
