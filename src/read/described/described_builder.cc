@@ -167,10 +167,16 @@ std::vector<TensorId> DescribedBuilder::products(std::string_view name, TensorId
   if (adapts()) {
     // A frozen weight's backward pass needs no input.
     op.saves = Saves::nothing;
-    if (options.tied == nullptr && options.output != DType::fp32)
+    if (options.tied == nullptr && options.output != DType::fp32 && adapts(name))
       adapt(name, x, names, outs, options, results);
   }
   return results;
+}
+
+bool DescribedBuilder::adapts(std::string_view product) const {
+  const std::vector<std::string>& targets = description_.adapters.targets;
+  const std::string_view last = product.substr(product.rfind('.') + 1);
+  return targets.empty() || std::ranges::find(targets, last) != targets.end();
 }
 
 // One adapter for each of the weights that the product joins, as PEFT has them: B (A x), A of {rank, in}.

@@ -106,6 +106,7 @@ class DescribedBuilder {
              const std::vector<std::int64_t>& outs, const ProductOptions& options,
              std::vector<TensorId>& results);
   bool adapts() const { return description_.adapters.rank > 0; }
+  bool adapts(std::string_view product) const;
   std::string named(std::string_view name) const;
   Bytes bytes_of(TensorId tensor) const;
 

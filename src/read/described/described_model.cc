@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "base/checked.h"
@@ -87,6 +89,18 @@ std::string_view text_of(std::span<const char> bytes) {
 
 namespace {
 
+// The last parts of the names of projections that have an adapter.
+std::set<std::string> adapted(const Model& model) {
+  constexpr std::string_view kAdapter = ".lora_a";
+  std::set<std::string> names;
+  for (const Operator& op : model.operators) {
+    if (!op.name.ends_with(kAdapter)) continue;
+    const std::string projection = op.name.substr(0, op.name.size() - kAdapter.size());
+    names.insert(projection.substr(projection.rfind('.') + 1));
+  }
+  return names;
+}
+
 Model build_model(const ModelDescription& d, std::int64_t batch, std::int64_t sequence) {
   DescribedBuilder builder(d, batch, sequence);
   switch (d.family) {
@@ -125,6 +139,18 @@ Model build_model(const ModelDescription& d, std::int64_t batch, std::int64_t se
   return model;
 }
 
+void check_targets(const Model& model, const ModelDescription& d) {
+  const std::set<std::string> found = adapted(model);
+  for (const std::string& target : d.adapters.targets) {
+    if (found.contains(target)) continue;
+    ModelDescription every = d;
+    every.adapters.targets.clear();
+    throw Error(d.place("adapters.targets"),
+                fmt::format("the model {} has no projection called '{:.60}'", d.name, target),
+                fmt::format("it has {}", fmt::join(adapted(build_model(every, 1, d.sequence)), ", ")));
+  }
+}
+
 }  // namespace
 
 Model build_described_model(const ModelDescription& description, const ModelOptions& options) {
@@ -141,11 +167,12 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
     throw Error(d.place("adapters"), fmt::format("the model {} has no projections to adapt", d.name),
                 "leave the adapters away");
   const std::int64_t sequence = chosen_sequence(d, options.sequence), batch = chosen_batch(options);
+  Model model;
   try {
     // Sizes that overflow are found operator by operator, under names the user never gave. A second build
     // with the description's own batch and sequence tells whose fault it is: if that fails as well, its error
     // stands.
-    return build_model(d, batch, sequence);
+    model = build_model(d, batch, sequence);
   } catch (const Error& error) {
     build_model(d, 1, d.sequence);  // throws when it is not for batch and sequence
     throw Error(
@@ -156,6 +183,8 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
         : sequence == 0 ? "give smaller micro-batches"
                         : "give smaller micro-batches or a shorter sequence");
   }
+  check_targets(model, d);
+  return model;
 }
 
 Model read_described_yaml(std::span<const char> bytes, const std::string& name, const ModelOptions& options) {

@@ -162,6 +162,13 @@ void read_decoder(const Config& config, DescriptionFields& fields, ModelDescript
 void read_adapters(const Config& config, ModelDescription& d) {
   DescriptionFields fields(config, d);
   fields.required(d.adapters.rank, "adapters.rank", "rank", kMostWidth);
+  if (const auto targets = fields.find("targets")) {
+    d.places.emplace("adapters.targets", targets->where());
+    for (const Config& target : targets->items()) d.adapters.targets.push_back(target.text());
+    if (d.adapters.targets.empty())
+      throw Error(targets->where(), "names no projection",
+                  "leave it away: every projection has an adapter then");
+  }
   if (const auto type = fields.find("base_type"))
     d.adapters.base_dtype = *dtype_from_name(type->choice({"fp8", "fp4"}) == 0 ? "fp8" : "fp4");
   config.reject_unknown_keys();

@@ -81,9 +81,11 @@ struct StateSpace {
   bool norms = false;       // Mamba: step, B and C are normalised (Jamba)
 };
 
-// Low-rank adapters beside every projection of the layers (Hu et al. 2021); all else is frozen.
+// Low-rank adapters beside projections of the layers (Hu et al. 2021); all else is frozen.
 struct Adapters {
-  std::int64_t rank = 0;              // 0: none
+  std::int64_t rank = 0;  // 0: none
+  // Which have one, by the last part of their names ("qkv" for "attention.qkv"); empty: every one.
+  std::vector<std::string> targets;
   DType base_dtype = DType::unknown;  // of the frozen weights where it is narrower than the plan's (QLoRA)
 };
 

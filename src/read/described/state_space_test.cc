@@ -119,6 +119,28 @@ TEST(Adapters, AreAllThatIsTrained) {
   EXPECT_EQ(up.forward.flops, Flops(std::int64_t{2} * 8192 * 16 * 2 * 14336));
 }
 
+TEST(Adapters, StandBesideTheProjectionsThatAreNamed) {
+  const auto described = [](const std::string& targets) {
+    ModelSource source;
+    source.name = "m";
+    source.text =
+        "name: m\nfamily: llama\nlayers: 2\nhidden: 64\nheads: 4\nfeed_forward: 128\nvocabulary: 100\n"
+        "sequence: 16\nadapters: {rank: 2, targets: " +
+        targets + "}\n";
+    return read_model(source, 1);
+  };
+  EXPECT_EQ(count_parameters(described("[qkv]")), 2 * 3 * 2 * (64 + 64));
+  EXPECT_EQ(count_parameters(described("[output, down]")), 2 * (2 * (64 + 64) + 2 * (128 + 64)));
+  const Model model = described("[qkv]");
+  EXPECT_EQ(operator_named(model, "layers.0.mlp.down").saves, Saves::nothing) << "frozen all the same";
+  EXPECT_EQ(error_of([&] { described("[q_proj]"); }),
+            "m:9:30: adapters.targets: the model m has no projection called 'q_proj'\n"
+            "  hint: it has down, gate_up, output, qkv");
+  EXPECT_EQ(error_of([&] { described("[]"); }),
+            "m:9:30: adapters.targets: names no projection\n"
+            "  hint: leave it away: every projection has an adapter then");
+}
+
 TEST(Adapters, BelongToDescriptions) {
   ModelSource source;
   source.name = "resnet50";

@@ -221,7 +221,8 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   source.sequence = row.sequence;
   // NeMo's recipes for 70 billion parameters; others are smaller, and the rank costs next to nothing.
   constexpr std::int64_t kAdapterRank = 16;
-  if (row.notes.find("LoRA") != std::string::npos) source.lora_rank = kAdapterRank;
+  const bool has_adapters = row.notes.find("LoRA") != std::string::npos;
+  if (has_adapters) source.lora_rank = kAdapterRank;
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
     source.name = namesake->name;
     source.layers = layers_belie_name(row, source) ? 0 : row.layers;
@@ -242,6 +243,10 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (row.vocabulary == 0) row.vocabulary = kUsualVocabulary;
   source.name = row.model.empty() ? "model" : row.model;
   source.text = description_of(row);
+  // peft.target_modules of Megatron-Bridge's recipes: linear_qkv alone.
+  if (has_adapters && names(row, "megatron-bridge"))
+    source.text += fmt::format("adapters: {{rank: {}, targets: [{}]}}\n", kAdapterRank,
+                               row.kv_heads == row.heads ? "qkv" : "q, kv");
   if (!argument(row, "transformer-impl").empty() || !argument(row, "attention-backend").empty())
     return source;
   if (is_early_megatron(row)) {
