@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/units_text.h"
+#include "read/described/described_blocks.h"
 
 namespace armilla {
 namespace {

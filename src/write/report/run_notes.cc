@@ -7,6 +7,7 @@
 
 #include "base/units_text.h"
 #include "ir/derived/expense.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {

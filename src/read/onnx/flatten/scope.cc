@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "read/onnx/dims.h"
 
 namespace armilla {
 
