@@ -149,6 +149,7 @@ struct PacketSettings {
   std::int64_t increase_stages = 5;
   bool fast_react = true, rate_per_hop = true, sample_feedback = false;
   std::int64_t telemetry_unit = 1;
+  bool hpcc_as_htsim = false;  // HtsimHpccState (network/packet/transport/congestion.h)
 
   double dctcp_step = 1e9;  // DCTCP_RATE_AI
 
@@ -182,6 +183,9 @@ struct PacketSettings {
   std::map<std::int64_t, EcnThresholds> ecn_of_rate;  // KMIN_MAP, KMAX_MAP, PMAX_MAP: by bits per second
   std::int64_t buffer = 16 << 20;                     // BUFFER_SIZE, bytes
   bool buffer_is_shared = false;  // `buffer` lies beyond the reserves and the headroom of ports
+  // Bytes of one input that have its link paused, whatever room there is, and let go on; 0: by what is left
+  // of the buffer.
+  std::int64_t xoff = 0, xon = 0;
   bool whole_ns =
       true;         // a frame takes whole nanoseconds on a link, as in ns-3; else they are so on the average
   double loss = 0;  // ERROR_RATE_PER_LINK, of links without a loss of their own

@@ -31,12 +31,14 @@ constexpr std::array kPacketParameters = {
                   "of a packet; else the file's, or 4096B and with TCP 1448B"},
     ParameterInfo{"timeout", ParameterType::time, "",
                   "without progress after a loss until a host sends again"},
-    ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
-                  "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
+    kTimelyParameter,
+    kHpccParameter,
     kPathsParameter,
     kWindowParameter,
     kTrimQueueParameter,
     kBufferParameter,
+    kXoffParameter,
+    kXonParameter,
     kFastForwardParameter,
 };
 

@@ -45,14 +45,16 @@ constexpr std::array kPacketNetworkParameters = {
         "timeout", ParameterType::time, "",
         "without progress after a loss until a device sends again; else 67 ms, with TCP 200 ms, with "
         "ndp and eqds 1 ms"},
-    ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
-                  "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
+    kTimelyParameter,
+    kHpccParameter,
     kPathsParameter,
     kWindowParameter,
     kTrimQueueParameter,
     kFastForwardParameter,
     ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
     kBufferParameter,
+    kXoffParameter,
+    kXonParameter,
     ParameterInfo{
         "routing", ParameterType::choice, "",
         "which ways messages take over a graph: armilla list routings; else ecmp, with ndp and eqds spray",

@@ -84,10 +84,25 @@ PacketOutcome simulate_packets(const FlowJob& job);
 TrafficResult packet_traffic(const FlowJob& job);
 
 // Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout,
-// timely-timestamps, paths, window, trim-queue, payload, buffer.
+// timely-timestamps, hpcc, paths, window, trim-queue, payload, buffer, xoff, xon.
 inline constexpr std::string_view kCongestionControlNames =
     "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp|ndp|eqds";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
+inline constexpr ParameterInfo kTimelyParameter = {
+    "timely-timestamps", ParameterType::boolean, "",
+    "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"};
+inline constexpr ParameterInfo kHpccParameter = {"hpcc", ParameterType::choice, "",
+                                                 "HPCC as published and in ns-3, or as htsim has it, whose "
+                                                 "windows follow averages of the whole flow; else "
+                                                 "published",
+                                                 "published|htsim"};
+inline constexpr ParameterInfo kXoffParameter = {
+    "xoff", ParameterType::bytes, "",
+    "with RoCE: bytes of an input from which a switch pauses its link (PFC), whatever room there is; else by "
+    "what is left of its buffer"};
+inline constexpr ParameterInfo kXonParameter = {
+    "xon", ParameterType::bytes, "",
+    "with xoff: bytes at which it lets the link go on; else 3072B below xoff"};
 inline constexpr ParameterInfo kPathsParameter = {
     "paths", ParameterType::count, "",
     "with ndp and eqds: names of paths that packets of a flow take in turn, which switches hash; else 256"};

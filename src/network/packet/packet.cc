@@ -76,6 +76,32 @@ bool sprays(const ParameterValues& values) {
   });
 }
 
+namespace {
+
+void set_pauses(PacketSettings& settings, const ParameterValues& values) {
+  for (const char* name : {"xoff", "xon"}) {
+    if (values.is_set(name) && family_of(settings.congestion_control) != TransportFamily::roce)
+      throw Error(
+          values.where(name), "only RoCE's links are paused (PFC)",
+          fmt::format("omit it, or choose another cc than {}", row_of(settings.congestion_control).name));
+  }
+  if (!values.is_set("xoff")) {
+    if (values.is_set("xon")) throw Error(values.where("xon"), "has a meaning beside xoff only");
+    return;
+  }
+  // A port has so much for itself, which no pause is for.
+  const std::int64_t least = kReserve + kResumeOffset;
+  settings.xoff = values.bytes("xoff").value;
+  if (settings.xoff < least || settings.xoff > settings.buffer)
+    throw Error(values.where("xoff"), fmt::format("{} is out of range", settings.xoff),
+                fmt::format("from {} to the buffer's {}", least, settings.buffer));
+  settings.xon = values.is_set("xon") ? values.bytes("xon").value : settings.xoff - kResumeOffset;
+  if (settings.xon < 1 || settings.xon > settings.xoff)
+    throw Error(values.where("xon"), fmt::format("{} is out of range", settings.xon), "from 1 to xoff");
+}
+
+}  // namespace
+
 void set_transport(FlowJob& job, const ParameterValues& values) {
   PacketSettings& settings = job.settings;
   job.fast_forward = values.boolean("fast-forward");
@@ -131,8 +157,16 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
     settings.*count.setting = value;
   }
   if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
+  for (const auto& [name, control] : {std::pair("timely-timestamps", CongestionControl::timely),
+                                      std::pair("hpcc", CongestionControl::hpcc)}) {
+    if (values.is_set(name) && settings.congestion_control != control)
+      throw Error(values.where(name), fmt::format("has a meaning with {} only", row_of(control).name),
+                  fmt::format("omit it, or choose cc={} instead of {}", row_of(control).name,
+                              row_of(settings.congestion_control).name));
+  }
   if (values.is_set("timely-timestamps"))
     settings.timely_without_timestamps = !values.boolean("timely-timestamps");
+  if (values.is_set("hpcc")) settings.hpcc_as_htsim = values.choice("hpcc") == "htsim";
   if (job.usual_settings) use_usual_settings(settings, job.graph);
   struct Size {
     std::string_view name;
@@ -147,6 +181,7 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
                   fmt::format("from {} to {}", size.least, size.most));
     settings.*size.setting = value;
   }
+  set_pauses(settings, values);
 }
 
 void use_usual_settings(PacketSettings& settings, const NetworkGraph& graph) {

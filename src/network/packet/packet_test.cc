@@ -177,6 +177,9 @@ FlowJob random_job(std::mt19937& random) {
   settings.acks_first = between(0, 1) == 0;
   settings.min_rate = 1e8;
   settings.buffer = 1 << 20;
+  settings.hpcc_as_htsim = between(0, 1) == 0;
+  settings.xoff = between(0, 1) * between(8'000, 100'000);
+  settings.xon = settings.xoff / 2;
   settings.paths = between(1, 20);
   settings.pull_window = between(0, 30);
   settings.trim_queue = between(1, 20);

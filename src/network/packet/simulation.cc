@@ -240,6 +240,8 @@ void Simulation::handle(const WheelEvent& event) {
   switch (event.kind) {
     case kSent:
       parts_.links[event.subject].busy = false;
+      if (parts_.core.traits.told_when_sent) [[unlikely]]
+        parts_.switches.tell_again(event.subject);
       serve(event.subject);
       break;
     case kArrived:

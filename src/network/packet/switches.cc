@@ -11,7 +11,12 @@
 namespace armilla::packets {
 
 Switches::Switches(Core& core, Links& links, const WayFinder& ways, const Flows& flows, Losses& losses)
-    : core_(core),
+    : most_before_pause_(core.settings.xoff > 0 ? static_cast<std::uint32_t>(core.settings.xoff - kReserve)
+                                                : UINT32_MAX),
+      resume_offset_(core.settings.xoff > 0
+                         ? static_cast<std::uint32_t>(core.settings.xoff - core.settings.xon)
+                         : kResumeOffset),
+      core_(core),
       links_(links),
       ways_(ways),
       flows_(flows),
@@ -78,7 +83,10 @@ Switches::Switches(Core& core, Links& links, const WayFinder& ways, const Flows&
     // (B - n c) / least_share, which is c for c = B / (n + least_share). Less two packets: what comes in at
     // one nanosecond.
     const std::int64_t calm =
-        here.buffer_left / (static_cast<std::int64_t>(links.of_node(node).size()) + least_share) - 2 * frame;
+        std::min<std::int64_t>(
+            here.buffer_left / (static_cast<std::int64_t>(links.of_node(node).size()) + least_share),
+            most_before_pause_) -
+        2 * frame;
     here.calm = static_cast<std::uint32_t>(std::max<std::int64_t>(0, calm));
     here.joins = calm < 0 && core.traits.discipline == SwitchDiscipline::pause;
   }
@@ -149,7 +157,7 @@ void Switches::leave(std::uint32_t index, std::uint32_t number, std::uint8_t que
     if (in.pausing) {
       const std::uint32_t used = in.arrived > kReserve ? in.arrived - kReserve : 0;
       // Below the threshold by an offset, so that the peer is not stopped and let go with every packet.
-      if (in.headroom == 0 && (used == 0 || used + kResumeOffset <= threshold(links_[came_by]))) {
+      if (in.headroom == 0 && (used == 0 || used + resume_offset_ <= threshold(links_[came_by]))) {
         pause_peer(came_by, queue, false);
       }
     }
@@ -157,12 +165,27 @@ void Switches::leave(std::uint32_t index, std::uint32_t number, std::uint8_t que
   if (core_.traits.telemetry && core_.packets[number].kind == PacketKind::data) {
     Telemetry& told = core_.packets.telemetry(number);
     const auto unit = static_cast<std::uint64_t>(core_.settings.telemetry_unit);
+    // Times, bytes and queues run over, as in the telemetry's fields of 24, 20 and 17 bits.
+    const bool whole = core_.traits.told_when_sent;
     told.hops[told.count++ % kTelemetryHops] = {
-        // Times, bytes and queues run over, as in the telemetry's fields of 24, 20 and 17 bits.
-        static_cast<std::uint32_t>(core_.events.now()) & 0xff'ffffU,
-        static_cast<std::uint32_t>(static_cast<std::uint64_t>(port.carried_bytes) / (128 * unit)) & 0xf'ffffU,
-        static_cast<std::uint32_t>(port.queued / (80 * unit)) & 0x1'ffffU, index, port.rate};
+        static_cast<std::uint32_t>(core_.events.now()) & (whole ? UINT32_MAX : 0xff'ffffU),
+        static_cast<std::uint32_t>(static_cast<std::uint64_t>(port.carried_bytes) / (128 * unit)) &
+            (whole ? UINT32_MAX : 0xf'ffffU),
+        static_cast<std::uint32_t>(port.queued / (80 * unit)) & (whole ? UINT32_MAX : 0x1'ffffU), index,
+        port.rate};
   }
+}
+
+void Switches::tell_again(std::uint32_t index) {
+  const Port& port = links_[index];
+  const Packet& sent = core_.packets[port.sending];
+  if (!port.at_switch || sent.kind != PacketKind::data || core_.packets.telemetry(port.sending).count == 0)
+    return;
+  Telemetry& told = core_.packets.telemetry(port.sending);
+  TelemetryHop& here = told.hops[(told.count - 1) % kTelemetryHops];
+  const auto unit = static_cast<std::uint64_t>(core_.settings.telemetry_unit);
+  here.time = static_cast<std::uint32_t>(core_.events.now());
+  here.queue = static_cast<std::uint32_t>(port.queued / (80 * unit));
 }
 
 void Switches::pause_peer(std::uint32_t index, int priority, bool pause) {

@@ -48,6 +48,8 @@ class Switches {
   void forward(std::uint32_t packet);
   // Sends what is next at the port, if it is free.
   void serve(std::uint32_t port);
+  // What the port sent has left: telemetry tells of it as it is now (Traits::told_when_sent).
+  void tell_again(std::uint32_t port);
   // The port's link has failed.
   void drop_queues(std::uint32_t port);
 
@@ -58,9 +60,11 @@ class Switches {
   bool is_beyond_port_queue(std::int64_t held);  // TCP over ports with queues of their own
   std::uint32_t threshold(const Port& port) const {
     const Switch& here = switches_[port.node];
-    return (here.buffer_left - here.shared_used) >> port.threshold_shift;
+    return std::min((here.buffer_left - here.shared_used) >> port.threshold_shift, most_before_pause_);
   }
 
+  // Beyond a port's own reserve, whatever room there is; and how much less lets the peer go on.
+  const std::uint32_t most_before_pause_, resume_offset_;
   Core& core_;
   Links& links_;
   const WayFinder& ways_;

@@ -127,6 +127,54 @@ std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequ
   return new_rate;
 }
 
+// ---- HPCC of htsim
+
+void HtsimHpccState::acknowledged(std::uint64_t sequence, const Telemetry& told, std::int64_t payload,
+                                  std::int64_t frame, const PacketSettings& settings) {
+  constexpr std::int64_t kMostStages = 5;
+  const std::uint32_t count = std::min(told.count, kTelemetryHops);
+  if (first.count != told.count) {
+    first = told;
+  } else {
+    double most = 0;
+    std::int64_t most_ns = kRoundTripNs;
+    const std::int64_t unit = settings.telemetry_unit;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const TelemetryHop &now = told.hops[i], &before = first.hops[i];
+      const std::int64_t elapsed_ns = now.time - before.time;
+      if (elapsed_ns == 0) continue;
+      const std::int64_t sent = std::int64_t{now.bytes - before.bytes} * 128 * unit;
+      // Of htsim's queues, which have the packet itself yet.
+      const std::int64_t queue = std::min(now.queue, before.queue) * 80 * unit + frame;
+      const double link = static_cast<double>(now.bits_per_second) / 8e9;  // bytes per ns
+      const double load = static_cast<double>(queue) / (link * static_cast<double>(kRoundTripNs)) +
+                          static_cast<double>(sent) / static_cast<double>(elapsed_ns) / link;
+      if (load > most) {
+        most = load;
+        most_ns = elapsed_ns;
+      }
+    }
+    // The weight is a quotient of whole numbers: none or all.
+    if (most_ns >= kRoundTripNs) utilisation = most;
+  }
+  const bool whole_round_trip = sequence > next_update;
+  if (utilisation >= settings.target_utilisation || stage >= kMostStages) {
+    window =
+        static_cast<std::uint64_t>(static_cast<double>(window) / (utilisation / settings.target_utilisation) +
+                                   static_cast<double>(payload));
+    if (whole_round_trip) stage = 0;
+  } else {
+    window += static_cast<std::uint64_t>(payload);
+    if (whole_round_trip) ++stage;
+  }
+  if (whole_round_trip) next_update = committed;
+}
+
+std::int64_t HtsimHpccState::spacing_ps(std::int64_t frame) const {
+  const double spacing = static_cast<double>(frame * kRoundTripNs * 1000) / static_cast<double>(window);
+  return std::max(std::int64_t{1}, static_cast<std::int64_t>(spacing));
+}
+
 // ---- TIMELY
 
 void TimelyState::acknowledged(RateState& sender, std::uint64_t sequence, std::int64_t round_trip_ns,

@@ -68,6 +68,28 @@ struct HpccState {
                             const PacketSettings& settings);
 };
 
+// HPCC as htsim has it (hpcc.cpp), which is another algorithm than the paper's: utilisation is the average
+// since the first acknowledgement, whose figures of the links are kept, and of no account until a round trip
+// of 12 us is over; every acknowledgement moves the window, by a packet or by utilisation.
+struct HtsimHpccState {
+  static constexpr std::int64_t kRoundTripNs = 12'000;
+  Telemetry first;
+  std::uint64_t next_update = 0;
+  std::int64_t stage = 0;
+  double utilisation = 0.95;
+  std::uint64_t window = 0;  // bytes
+  // The host looks whether the window has room once in the time that a packet takes at window / 12 us,
+  // and leaves packets to its link: so far it has left all before `committed`.
+  std::uint64_t committed = 0;
+  std::int64_t last_look_ps = -1;
+  bool looks = false;  // will do so again
+
+  // `frame`: bytes of a packet on the wire.
+  void acknowledged(std::uint64_t sequence, const Telemetry& told, std::int64_t payload, std::int64_t frame,
+                    const PacketSettings& settings);
+  std::int64_t spacing_ps(std::int64_t frame) const;
+};
+
 struct TimelyState {
   static constexpr std::int64_t kLeaps = 5;  // the stage from which on all are alike
   std::uint64_t next_update = 0;

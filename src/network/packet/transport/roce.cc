@@ -13,26 +13,33 @@ namespace {
 Traits roce_traits(const PacketSettings& settings) {
   const CongestionControl algorithm = settings.congestion_control;
   const bool telemetry = algorithm == CongestionControl::hpcc;
+  const bool htsim = telemetry && settings.hpcc_as_htsim;
   const bool timely = algorithm == CongestionControl::timely, swift = algorithm == CongestionControl::swift;
   const std::uint32_t more = telemetry ? kTelemetry : timely || swift ? kTimeStamp : 0;
   // Round trips as long as the simulation, and whole chunks that are sent again, are not the same later.
   // Rates of DCTCP and Swift still climb when they seem to stand, and one cut too many takes long to be made
   // good where links differ in speed.
   const bool shifts = settings.recovery != LossRecovery::go_back_0 && algorithm != CongestionControl::dctcp &&
-                      !swift && !(timely && settings.timely_without_timestamps);
+                      !swift && !htsim && !(timely && settings.timely_without_timestamps);
   // Telemetry, and what of a flow arrived out of order, are not written down.
   const bool repeats = shifts && !telemetry && settings.recovery != LossRecovery::selective &&
                        settings.ack_interval <= settings.payload;
+  if (htsim)
+    return {.header = kPulledHeader,
+            .control = kPulledHeader,
+            .telemetry = true,
+            .told_when_sent = true,
+            .forgets = true};
   return {.header = kDataHeader + more,
           .control = std::max(kSmallestFrame - 34 + 22, kLinkAndIp + kAcknowledgementHeader + more),
           .telemetry = telemetry,
-          .windows = settings.window || swift,
+          .windows = (settings.window || swift) && !htsim,
           .forgets = true,
           .shifts = shifts,
           .repeats = repeats};
 }
 
-class Roce final : public Transport {
+class Roce : public Transport {
  public:
   explicit Roce(Hosts& hosts)
       : Transport(hosts),
@@ -108,7 +115,7 @@ class Roce final : public Transport {
   bool may_send(std::uint32_t index) const override {
     const Flow& flow = flows_[index];
     return (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
-           (selective_ && repeats_[index].recovering);
+           recovers(index);
   }
 
   void next_data(std::uint32_t index, Packet& data) override {
@@ -301,13 +308,16 @@ class Roce final : public Transport {
     if (selective_) repeats_[index].shift(by.bytes / payload());
   }
 
- private:
-  enum : std::uint32_t { kAlpha = kIdleTimers, kDecrease, kIncrease };
+ protected:
+  bool recovers(std::uint32_t index) const { return selective_ && repeats_[index].recovering; }
 
+  enum : std::uint32_t { kLook = kTimer, kAlpha = kIdleTimers, kDecrease, kIncrease };
+
+ private:
   std::int64_t after(std::int64_t us) const { return events_.now() + us * 1000; }
 
   // The mark of the data packet comes back in its acknowledgement, which is a CNP at once.
-  void control(std::uint32_t index, const Packet& packet, std::uint32_t number, std::uint64_t bytes) {
+  virtual void control(std::uint32_t index, const Packet& packet, std::uint32_t number, std::uint64_t bytes) {
     Flow& flow = flows_[index];
     const std::int64_t now = events_.now();
     switch (algorithm_) {
@@ -368,7 +378,86 @@ class Roce final : public Transport {
   std::vector<Selective> repeats_;
 };
 
+// HtsimHpccState says what is different.
+class HtsimHpcc final : public Roce {
+ public:
+  using Roce::Roce;
+
+  void add_flow(bool open) override {
+    Roce::add_flow(open);
+    states_.emplace_back();
+  }
+
+  void begin(std::uint32_t index) override {
+    Roce::begin(index);
+    HtsimHpccState& state = states_[index];
+    state = {};
+    state.committed = state.next_update = flows_[index].next;
+    state.window = static_cast<std::uint64_t>(static_cast<double>(flows_[index].rate) / 8e9 *
+                                              static_cast<double>(HtsimHpccState::kRoundTripNs));
+    look(index, 0);
+  }
+
+  void extend(std::uint32_t index) override {
+    Roce::extend(index);
+    // A connection that is over begins again.
+    if (flows_[index].started && !flows_[index].finished && !states_[index].looks) look(index, 0);
+  }
+
+  bool may_send(std::uint32_t index) const override {
+    return Roce::may_send(index) && (flows_[index].next < states_[index].committed || recovers(index));
+  }
+
+  void timer(const WheelEvent& event) override {
+    if (event.kind != kLook) return Roce::timer(event);
+    Flow& flow = flows_[event.subject];
+    HtsimHpccState& state = states_[event.subject];
+    if (event.stamp != flow.life) return events_.forget();
+    state.looks = false;
+    if (flow.finished || state.committed >= flow.size) return;
+    const std::int64_t due_ps = state.last_look_ps + state.spacing_ps(frame());
+    // It may have been put off since.
+    if (state.last_look_ps >= 0 && due_ps > events_.now() * 1000) return look(event.subject, due_ps);
+    state.last_look_ps = std::max(due_ps, (events_.now() - 1) * 1000);
+    // Where there is no room, none comes before an acknowledgement.
+    if (state.window < state.committed - flow.acknowledged + payload()) return;
+    state.committed += payload();
+    look(event.subject, state.last_look_ps + state.spacing_ps(frame()));
+    hosts_.refresh(event.subject);
+    hosts_.serve(flow.port);
+  }
+
+ private:
+  void look(std::uint32_t index, std::int64_t at_ps) {
+    states_[index].looks = true;
+    events_.schedule(std::max(events_.now(), (at_ps + 999) / 1000), kLook, index, flows_[index].life);
+  }
+  std::int64_t frame() const { return static_cast<std::int64_t>(payload()) + kPulledHeader; }
+
+  void control(std::uint32_t index, const Packet& packet, std::uint32_t number, std::uint64_t) override {
+    HtsimHpccState& state = states_[index];
+    const std::int64_t spacing_ps = state.spacing_ps(frame()), now_ps = events_.now() * 1000;
+    if (packet.kind == PacketKind::nack) {
+      state.committed = flows_[index].next;
+      state.window = payload();
+    } else {
+      state.acknowledged(packet.sequence, packets_.telemetry(number), static_cast<std::int64_t>(payload()),
+                         frame(), settings_);
+    }
+    if (state.looks || state.committed >= flows_[index].size) return;
+    // It has looked in vain since, once in each of these times.
+    if (state.last_look_ps >= 0 && now_ps > state.last_look_ps)
+      state.last_look_ps += (now_ps - state.last_look_ps) / spacing_ps * spacing_ps;
+    look(index, state.last_look_ps + spacing_ps);
+  }
+
+  std::vector<HtsimHpccState> states_;
+};
+
 std::unique_ptr<Transport> make_roce(Hosts& hosts) {
+  const PacketSettings& settings = hosts.core().settings;
+  if (settings.congestion_control == CongestionControl::hpcc && settings.hpcc_as_htsim)
+    return std::make_unique<HtsimHpcc>(hosts);
   return std::make_unique<Roce>(hosts);
 }
 
