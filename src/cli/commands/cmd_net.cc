@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/memory_left.h"
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
@@ -34,6 +35,7 @@ struct NetRequest {
   std::vector<DamagedLink> damage;   // of these
   bool sampled = false;              // what links do over time is asked for
   bool fast_forward = false;
+  bool json = false;  // is written
   Progress* progress = &no_progress();
 };
 
@@ -118,8 +120,14 @@ TrafficResult run_traffic(const NetRequest& request) {
   const Machine machine = machine_named(request.file, warnings);
   FlowJob job;
   job.where = request.file;
-  job.flows = read_traffic_flows(request.traffic, "--traffic " + request.traffic,
-                                 network_graph(links_of(machine)), &warnings);
+  const ComponentChoice network = network_of(request);
+  const std::string where = "--traffic " + request.traffic;
+  job.flows = read_traffic_flows(request.traffic, where, network_graph(links_of(machine)), &warnings,
+                                 [&](std::int64_t flows) {
+                                   constexpr std::int64_t kInFigures = 64, kInJson = 1100;  // as measured
+                                   check_memory(network, machine, request.damage, where, flows,
+                                                request.json ? kInJson : kInFigures, memory_left());
+                                 });
   // No file says any: those that suit the graph (network/packet.h).
   job.usual_settings = true;
   job.sampled = request.sampled;
@@ -129,7 +137,7 @@ TrafficResult run_traffic(const NetRequest& request) {
     check_seed(*request.seed);
     job.settings.seed = static_cast<std::uint64_t>(*request.seed);
   }
-  TrafficResult result = run_flows(network_of(request), machine, request.damage, std::move(job));
+  TrafficResult result = run_flows(network, machine, request.damage, std::move(job));
   result.notes.insert(result.notes.begin(), warnings.begin(), warnings.end());
   return result;
 }
@@ -205,6 +213,7 @@ class NetCommand final : public Command {
                   "a config.txt of ns-3 has LINK_DOWN");
     if (!seed_.empty()) request_.seed = parse_count(seed_, "--seed " + seed_);
     request_.progress = session.meter;
+    request_.json = !json_.empty();
     request_.sampled = over_time_ || !links_csv_.empty() || !svg_.empty() || !trace_.empty();
     const TrafficResult result =
         request_.traffic.empty() ? input_of(request_.file).run(request_) : run_traffic(request_);
