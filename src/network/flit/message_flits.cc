@@ -29,6 +29,7 @@ namespace {
 constexpr double kFlitHopsPerSecond = 8e6, kFastestFlitHops = 6e7;
 constexpr double kMostFlitHops = 2e10;
 constexpr double kMostBufferedFlits = 1 << 28;
+constexpr std::string_view kNetwork = "network flit";  // where errors of a run are
 
 // What the parameters say, and what follows from the links where they do not.
 struct FlitSettings {
@@ -300,7 +301,8 @@ class MessageFlits final : public Network, public OwnClock {
   std::int64_t current_tick() const override { return engine_->now(); }
   std::int64_t next_tick() const override { return engine_->now() + (received_ ? 1 : 0); }
   void explain_standstill() const override {
-    throw Error("network flit", fmt::format("nothing moves any more after {}", to_text(queue().now())));
+    throw Error(std::string(kNetwork),
+                fmt::format("nothing moves any more after {}", to_text(queue().now())));
   }
 
   // A cycle's arrivals are told before its nodes send, so that what receivers send goes in the same cycle.
@@ -330,7 +332,8 @@ class MessageFlits final : public Network, public OwnClock {
       verb();
     } catch (const Error& error) {
       const std::int64_t vcs = settings_.router.virtual_channels;
-      throw Error("network flit", fmt::format("at {}: {}", to_text(time_of(engine_->now())), error.message),
+      throw Error(std::string(kNetwork),
+                  fmt::format("at {}: {}", to_text(time_of(engine_->now())), error.message),
                   vcs < graph_.layers()
                       ? fmt::format("vcs={} are too few: ways here take {} to be free of such circles", vcs,
                                     graph_.layers())
@@ -533,7 +536,17 @@ class FlitFlows final : public MessageLabels, public EventHandler {
     job_.progress->begin("simulating flits");
     for (std::size_t i = 0; i < job_.flows.size(); ++i)
       queue_.schedule(Time(job_.flows[i].start_ns * 1000), target_, i);
-    queue_.run();
+    try {
+      queue_.run();
+    } catch (const Error& error) {
+      if (error.where != kNetwork) throw;
+      // Flits that wait for each other.
+      const auto finished = std::ranges::count_if(done_, [](Time time) { return time >= Time(0); });
+      throw Error(error.where,
+                  fmt::format("{}; {} of {} had finished", error.message, with_separators(finished),
+                              counted(static_cast<std::int64_t>(done_.size()), "flow")),
+                  error.hint);
+    }
     FlowsResult flows;
     for (std::size_t i = 0; i < job_.flows.size(); ++i) {
       const TrafficFlow& flow = job_.flows[i];

@@ -776,23 +776,5 @@ TEST(SwitchTrees, AreTreesInAnyGraph) {
   }
 }
 
-// Before they are made.
-TEST(FlowNetworks, RefuseFlowsThatTakeMoreMemoryThanIsLeft) {
-  const Machine machine = leaf_spine(4, 4);
-  const auto check = [&](const std::string& network, std::int64_t flows, std::int64_t after) {
-    check_memory(parse_component(network, "test"), machine, {}, "--traffic", flows, after,
-                 Bytes(1'000'000'000));
-  };
-  for (const std::string network : {"flow", "flit", "packet", "flow:routing=spray"}) {
-    check(network, 100'000, 64);
-    EXPECT_NE(error_of([&] { check(network, 10'000'000, 64); }).find("10,000,000 flows would take about"),
-              std::string::npos);
-  }
-  // A way or several, and what is written of them.
-  check("flow", 1'500'000, 64);
-  EXPECT_NE(error_of([&] { check("flow:routing=spray", 1'500'000, 64); }), "no error");
-  EXPECT_NE(error_of([&] { check("flow", 1'500'000, 1100); }), "no error");
-}
-
 }  // namespace
 }  // namespace armilla

@@ -1,0 +1,79 @@
+#include "network/flow_networks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "base/error_testing.h"
+
+namespace armilla {
+namespace {
+
+// Four devices on each of four switches, below four others.
+Machine leaf_spine(const LinkFigures& link) {
+  Machine machine;
+  machine.dimensions = {{"fabric", DimensionKind::switched, 16, link.bandwidth, link.latency}};
+  for (int i = 0; i < 16; ++i)
+    machine.graph.nodes.push_back({NetworkNodeKind::device, "d" + std::to_string(i)});
+  for (int i = 0; i < 8; ++i)
+    machine.graph.nodes.push_back({NetworkNodeKind::switched, "s" + std::to_string(i)});
+  const auto join = [&](std::uint32_t a, std::uint32_t b) {
+    machine.graph.cables.push_back({a, b, link, link, 0});
+  };
+  for (std::uint32_t device = 0; device < 16; ++device) join(device, 16 + device / 4);
+  for (std::uint32_t leaf = 16; leaf < 20; ++leaf) {
+    for (std::uint32_t spine = 20; spine < 24; ++spine) join(leaf, spine);
+  }
+  return machine;
+}
+
+// All to all, of a size that leaves a short frame at the end of each.
+TrafficResult all_to_all(const Machine& machine, const std::string& network, std::int64_t hosts) {
+  FlowJob job;
+  for (std::int64_t step = 1; step < hosts; ++step) {
+    for (std::int64_t from = 0; from < hosts; ++from)
+      job.flows.push_back({from, (from + step) % hosts, 300'000});
+  }
+  job.usual_settings = true;
+  return run_flows(parse_component(network, "test"), machine, {}, std::move(job));
+}
+
+// What comes to a circle of pauses says how far it was, and its hint holds.
+TEST(FlowNetworks, HintsOfDeadlocksHold) {
+  Machine ring;
+  ring.dimensions = {{"x", DimensionKind::ring, 8, gigabytes_per_second(50), nanoseconds(500)}};
+  const std::string error = error_of([&] { all_to_all(ring, "packet:buffer=64KiB", 8); });
+  EXPECT_THAT(error, testing::HasSubstr("PFC deadlock after "));
+  EXPECT_THAT(error,
+              testing::HasSubstr("0 of 56 flows had finished\n  hint: routing=up-down has no such cycles"));
+  for (const std::string way_out :
+       {"packet:buffer=64KiB,routing=up-down", "packet:buffer=64KiB,cc=ndp", "packet:buffer=64KiB,cc=eqds",
+        "packet:buffer=64KiB,cc=tcp-cubic", "flow"}) {
+    const TrafficResult result = all_to_all(ring, way_out, 8);
+    for (const FlowResult& flow : std::get<FlowsResult>(result.outcome).flows)
+      ASSERT_TRUE(flow.finished) << way_out;
+  }
+}
+
+// Before they are made.
+TEST(FlowNetworks, RefuseFlowsThatTakeMoreMemoryThanIsLeft) {
+  const Machine machine = leaf_spine({gigabytes_per_second(1), nanoseconds(100), 0});
+  const auto check = [&](const std::string& network, std::int64_t flows, std::int64_t after) {
+    check_memory(parse_component(network, "test"), machine, {}, "--traffic", flows, after,
+                 Bytes(1'000'000'000));
+  };
+  for (const std::string network : {"flow", "flit", "packet", "flow:routing=spray"}) {
+    check(network, 100'000, 64);
+    EXPECT_NE(error_of([&] { check(network, 10'000'000, 64); }).find("10,000,000 flows would take about"),
+              std::string::npos);
+  }
+  // A way or several, and what is written of them.
+  check("flow", 1'500'000, 64);
+  EXPECT_NE(error_of([&] { check("flow:routing=spray", 1'500'000, 64); }), "no error");
+  EXPECT_NE(error_of([&] { check("flow", 1'500'000, 1100); }), "no error");
+}
+
+}  // namespace
+}  // namespace armilla
