@@ -298,8 +298,13 @@ std::vector<Ways::Way> Ways::first(std::uint32_t source, std::uint32_t destinati
   return {shortest(source, destination, std::nullopt)};
 }
 
+const UpDown* Ways::up_down() {
+  if (!up_down_ && routing_.find == &Ways::up_and_down) up_down_.emplace(graph_);
+  return up_down_ ? &*up_down_ : nullptr;
+}
+
 std::vector<Ways::Way> Ways::up_and_down(std::uint32_t source, std::uint32_t destination) {
-  if (!up_down_) up_down_.emplace(graph_);
+  up_down();
   Way way;
   if (!up_down_->find(source, destination, pair_key(source, destination), way, any_by_chance_))
     fail(source, destination);

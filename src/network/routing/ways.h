@@ -77,6 +77,8 @@ class Ways {
   bool is_device(std::uint32_t node) const { return graph_.is_device(node); }
   std::string link_name(std::uint32_t link) const;  // "gpu0 -> leaf3 (rail)"
   const Routing& routing() const { return routing_; }
+  // What the ways of up-down keep to; nullptr with other routings.
+  const UpDown* up_down();
 
   // All that the message may take, at least one, at most kMostWays; shortest ways before detours. A tree of
   // switches with k ports has k^2 / 4 for each pair: of more than kMostWays so many are taken at random,
