@@ -57,6 +57,16 @@ TEST(FlowNetworks, HintsOfDeadlocksHold) {
   }
 }
 
+// Eight round trips of the longest link would take more virtual channels than there may be.
+TEST(FlowNetworks, GarnetsRoutersGoWithFewerRoundTrips) {
+  const TrafficResult result =
+      all_to_all(leaf_spine({gigabytes_per_second(1000), nanoseconds(4000), 0}), "flit:router=garnet", 2);
+  EXPECT_THAT(result.facts,
+              testing::Contains(testing::Pair(
+                  "played by", testing::HasSubstr("3,908 virtual channels (which keep its longest "
+                                                  "link 2 / 3 busy)"))));
+}
+
 // Before they are made.
 TEST(FlowNetworks, RefuseFlowsThatTakeMoreMemoryThanIsLeft) {
   const Machine machine = leaf_spine({gigabytes_per_second(1), nanoseconds(100), 0});

@@ -39,6 +39,7 @@ struct FlitSettings {
   double payload_bytes = 0;  // of a flit
   FlitFabric fabric;
   FlitRouter router;
+  std::int64_t fewer_round_trips = 0;  // that Garnet's channels are for, as more would be too many; 0: all
 };
 
 FlitFabric fabric_of(const Ways& ways, const ParameterValues& values, std::int64_t flit_bytes,
@@ -100,9 +101,14 @@ void choose_buffers(FlitSettings& settings, const ParameterValues& values, const
   constexpr std::int64_t kMostVcs = 4096, kDeepest = 32768, kRoundTrips = 8;
   FlitRouter& router = settings.router;
   const std::int64_t layers = graph.layers(), round_trip = graph.longest_round_trip();
-  const std::int64_t needed = router.one_step
-                                  ? layers * (kRoundTrips * round_trip / settings.packet_flits + 2)
-                                  : std::max<std::int64_t>(4, layers);
+  const auto needed_for = [&](std::int64_t round_trips) {
+    return router.one_step ? layers * (round_trips * round_trip / settings.packet_flits + 2)
+                           : std::max<std::int64_t>(4, layers);
+  };
+  std::int64_t round_trips = kRoundTrips;
+  while (round_trips > 1 && needed_for(round_trips) > kMostVcs) --round_trips;
+  const std::int64_t needed = needed_for(round_trips);
+  settings.fewer_round_trips = !values.is_set("vcs") && round_trips < kRoundTrips ? round_trips : 0;
   const std::int64_t deep = router.one_step ? settings.packet_flits : round_trip + settings.packet_flits;
   if (!values.is_set("vcs") && needed > kMostVcs)
     throw Error("network flit", fmt::format("{} virtual channels would keep its longest link busy", needed),
@@ -217,14 +223,17 @@ class MessageFlits final : public Network, public OwnClock {
   PlayTime foreseen_time() const override { return foreseen_time_; }
   std::string routers() const {
     const FlitRouter& router = settings_.router;
-    return fmt::format("{}routers of {} at {}, {} of {}; packets of up to {} of {}{}",
-                       router.one_step ? "Garnet's " : "", counted(settings_.fabric.pipeline, "cycle"),
-                       to_text(Frequency(1e12 / settings_.fabric.cycle_ps)),
-                       counted(router.virtual_channels, "virtual channel"), counted(router.buffer, "flit"),
-                       counted(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
-                       settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
-                           ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
-                           : "");
+    const std::int64_t trips = settings_.fewer_round_trips;
+    const std::string for_fewer =
+        trips > 0 ? fmt::format(" (which keep its longest link {} / {} busy)", trips, trips + 1) : "";
+    return fmt::format(
+        "{}routers of {} at {}, {} of {}; packets of up to {} of {}{}", router.one_step ? "Garnet's " : "",
+        counted(settings_.fabric.pipeline, "cycle"), to_text(Frequency(1e12 / settings_.fabric.cycle_ps)),
+        counted(router.virtual_channels, "virtual channel") + for_fewer, counted(router.buffer, "flit"),
+        counted(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
+        settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
+            ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
+            : "");
   }
   std::string collision_note() const { return ways_.collision_note(); }
   std::vector<std::string> notes() const override {
