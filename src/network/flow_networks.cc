@@ -197,7 +197,10 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
     };
     job.choice = ways.routing().choice;
   }
-  return with_numbers(row.run(std::move(job), values));
+  TrafficResult result = row.run(std::move(job), values);
+  if (std::string collision = ways.collision_note(); !collision.empty())
+    result.notes.push_back(std::move(collision));
+  return with_numbers(std::move(result));
 }
 
 void check_memory(const ComponentChoice& network, const Machine& machine, std::span<const DamagedLink> damage,

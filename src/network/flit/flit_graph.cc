@@ -164,6 +164,8 @@ void FlitGraph::look_at_ways(Ways& ways) {
       continue;  // no way leads there: whoever sends there will be told
     }
   }
+  // Nobody has sent there yet.
+  ways.forget_pairs();
   const auto falls = [&](std::uint32_t a, std::uint32_t b) {
     return ways.links()[a].dimension > ways.links()[b].dimension;
   };
