@@ -61,7 +61,7 @@ constexpr std::array kFluidParameters = {
 };
 
 TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
-  return flow_traffic(job, {values.fraction("bandwidth-factor"), values.number("latency-factor"),
+  return flow_traffic(job, {bandwidth_factor_of(values), values.number("latency-factor"),
                             values.fraction("cross-traffic"), values.boolean("weigh-by-latency")});
 }
 

@@ -67,6 +67,12 @@ TEST(FlowNetworks, GarnetsRoutersGoWithFewerRoundTrips) {
                                                   "link 2 / 3 busy)"))));
 }
 
+TEST(FlowNetworks, RefuseFluidsWithoutBandwidth) {
+  const LinkFigures link = {gigabytes_per_second(1), nanoseconds(100), 0};
+  EXPECT_EQ(error_of([&] { all_to_all(leaf_spine(link), "flow:bandwidth-factor=0", 4); }),
+            "test: bandwidth-factor: leaves no bandwidth\n  hint: more than 0, at most 1");
+}
+
 // Before they are made.
 TEST(FlowNetworks, RefuseFlowsThatTakeMoreMemoryThanIsLeft) {
   const Machine machine = leaf_spine({gigabytes_per_second(1), nanoseconds(100), 0});

@@ -77,6 +77,13 @@ std::vector<MaxMin::Use> with_cross_traffic(std::vector<MaxMin::Use> uses, std::
 
 }  // namespace
 
+double bandwidth_factor_of(const ParameterValues& values) {
+  const double factor = values.fraction("bandwidth-factor");
+  if (!(factor > 0))
+    throw Error(values.where("bandwidth-factor"), "leaves no bandwidth", "more than 0, at most 1");
+  return factor;
+}
+
 FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   job.progress->begin("simulating fluids");
   const NetworkGraph& graph = job.graph;

@@ -222,6 +222,7 @@ TrafficResult packet_traffic(const FlowJob& job) {
                            static_cast<double>(asked.start_ns) / 1e9, static_cast<double>(flow.fct_ns) / 1e9,
                            flow.fct_ns >= 0, static_cast<double>(flow.least_ns) / 1e9});
   }
+  flows.has_pfc = family_of(job.settings.congestion_control) == TransportFamily::roce;
   flows.pfc_pauses = outcome.pauses;
   flows.pfc_resumes = outcome.resumes;
   flows.packets = outcome.frames;
