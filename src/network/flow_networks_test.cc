@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -55,6 +56,35 @@ TEST(FlowNetworks, HintsOfDeadlocksHold) {
     for (const FlowResult& flow : std::get<FlowsResult>(result.outcome).flows)
       ASSERT_TRUE(flow.finished) << way_out;
   }
+}
+
+// A network interface that is a node has one link for all ways: they part behind it.
+TEST(FlowNetworks, ChooseWaysBehindNetworkInterfaces) {
+  Machine machine = leaf_spine({gigabytes_per_second(1), nanoseconds(100), 0});
+  const auto devices = static_cast<std::uint32_t>(machine.graph.devices());
+  for (std::uint32_t device = 0; device < devices; ++device) {
+    const auto nic = static_cast<std::uint32_t>(machine.graph.nodes.size());
+    machine.graph.nodes.push_back({NetworkNodeKind::nic, "n" + std::to_string(device)});
+    Cable behind = machine.graph.cables[device];
+    machine.graph.cables[device].b = nic;
+    behind.a = nic;
+    machine.graph.cables.push_back(behind);
+  }
+  FlowJob job;
+  for (std::int64_t from = 0; from < 4; ++from) job.flows.push_back({from, from + 4, 1'000'000});
+  job.usual_settings = true;
+  const auto longest = [&](const std::string& routing) {
+    const TrafficResult result =
+        run_flows(parse_component("packet:cc=none,routing=" + routing, "test"), machine, {}, job);
+    double most = 0;
+    for (const FlowResult& flow : std::get<FlowsResult>(result.outcome).flows)
+      most = std::max(most, flow.fct_s);
+    return most;
+  };
+  // All over one spine, or over four.
+  EXPECT_GT(longest("first"), 3.9e-3);
+  for (const std::string routing : {"spray", "adaptive", "ugal", "progressive"})
+    EXPECT_LT(longest(routing), 1.5e-3) << routing;
 }
 
 // Eight round trips of the longest link would take more virtual channels than there may be.
