@@ -568,9 +568,9 @@ class FlitFlows final : public MessageLabels, public EventHandler {
     flows.events = network_->flit_hops();
     TrafficResult result;
     const std::int64_t switches = std::count(job_.graph.is_switch.begin(), job_.graph.is_switch.end(), true);
-    result.title =
-        fmt::format("{} flows over routers of flits: {} hosts, {} switches, {} links", job_.flows.size(),
-                    job_.graph.nodes() - switches, switches, job_.graph.links.size());
+    result.title = fmt::format("{} over routers of flits: {}, {}, {}", counted(job_.flows.size(), "flow"),
+                               counted(job_.graph.nodes() - switches, "host"), counted(switches, "switch"),
+                               counted(job_.graph.links.size(), "link"));
     result.outcome = std::move(flows);
     result.facts.emplace_back("played by", network_->routers());
     if (std::string collision = network_->collision_note(); !collision.empty())

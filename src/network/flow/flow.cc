@@ -253,9 +253,9 @@ TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing) {
   const FlowSharingOutcome outcome = share_flows(job, sharing);
   TrafficResult result;
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
-  result.title =
-      fmt::format("{} flows at max-min fair rates: {} hosts, {} switches, {} links", job.flows.size(),
-                  job.graph.nodes() - switches, switches, job.graph.links.size());
+  result.title = fmt::format("{} at max-min fair rates: {}, {}, {}", counted(job.flows.size(), "flow"),
+                             counted(job.graph.nodes() - switches, "host"), counted(switches, "switch"),
+                             counted(job.graph.links.size(), "link"));
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
     const TrafficFlow& asked = job.flows[i];

@@ -210,10 +210,10 @@ TrafficResult packet_traffic(const FlowJob& job) {
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
   const CongestionControlRow& control = row_of(job.settings.congestion_control);
   constexpr std::array kMedia = {"RoCE", "TCP", "Ethernet", "Ethernet"};  // by TransportFamily
-  result.title =
-      fmt::format("{} over {} with {}: {} hosts, {} switches, {} links", counted(job.flows.size(), "flow"),
-                  kMedia[static_cast<std::size_t>(control.family)], control.title,
-                  job.graph.nodes() - switches, switches, job.graph.links.size());
+  result.title = fmt::format("{} over {} with {}: {}, {}, {}", counted(job.flows.size(), "flow"),
+                             kMedia[static_cast<std::size_t>(control.family)], control.title,
+                             counted(job.graph.nodes() - switches, "host"), counted(switches, "switch"),
+                             counted(job.graph.links.size(), "link"));
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
     const TrafficFlow& asked = job.flows[i];
