@@ -163,7 +163,7 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
     return result;
   };
   if (row.run_over != nullptr) {
-    job.graph = network_graph(links_of(machine));
+    job.graph = network_graph(damage.empty() ? links_of(machine) : with_damage(links_of(machine), damage));
     return with_numbers(row.run_over(job, machine, damage, values));
   }
   const bool sprays = row.sprays != nullptr && row.sprays(values);
