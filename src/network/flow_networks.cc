@@ -94,7 +94,7 @@ Interconnect with_routers(Interconnect graph) {
 constexpr std::array kFlowNetworks = {
     FlowNetwork{"packet",
                 "Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet, as HPCC's and ASTRA-sim's ns-3",
-                kPacketParameters, run_packet, sprays, nullptr, 450, 0},
+                kPacketParameters, run_packet, sprays, nullptr, 400, 15},
     FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters,
                 run_fluid, nullptr, nullptr, 330, 40},
     FlowNetwork{"flit", "routers with virtual channels and credits, flit by flit, as BookSim and Garnet",
