@@ -6,6 +6,8 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
