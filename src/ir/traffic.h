@@ -55,6 +55,7 @@ struct FastForwarded {
 // Of flows.
 struct FlowsResult {
   std::vector<FlowResult> flows;  // in the order given
+  bool has_pfc = false;           // its switches may pause senders
   std::int64_t pfc_pauses = 0, pfc_resumes = 0;
   std::int64_t packets =
       0;  // sent over links, acknowledgements and PFC frames included: over three links counts three

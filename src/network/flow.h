@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/registry.h"
 #include "ir/flow_traffic.h"
 #include "ir/traffic.h"
 #include "network/network.h"
@@ -20,6 +21,9 @@ struct FlowSharing {
   double cross_traffic = 0;       // of a flow's rate on its way back, for acknowledgements; SimGrid: 0.05
   bool weigh_by_latency = false;  // shares in inverse proportion to the flows' latencies, as SimGrid's
 };
+
+// The parameter `bandwidth-factor`. Throws Error for none.
+double bandwidth_factor_of(const ParameterValues& values);
 
 struct FlowSharingOutcome {
   std::vector<std::int64_t> fct_ps;  // per flow, from its start; -1: not finished when time was over

@@ -1,11 +1,15 @@
 #include "network/flow_networks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 #include <variant>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "network/flit.h"
 #include "network/flow.h"
 #include "network/packet.h"
@@ -59,7 +63,7 @@ constexpr std::array kFluidParameters = {
 };
 
 TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
-  return flow_traffic(job, {values.fraction("bandwidth-factor"), values.number("latency-factor"),
+  return flow_traffic(job, {bandwidth_factor_of(values), values.number("latency-factor"),
                             values.fraction("cross-traffic"), values.boolean("weigh-by-latency")});
 }
 
@@ -92,12 +96,43 @@ Interconnect with_routers(Interconnect graph) {
 constexpr std::array kFlowNetworks = {
     FlowNetwork{"packet",
                 "Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet, as HPCC's and ASTRA-sim's ns-3",
-                kPacketParameters, run_packet, sprays},
+                kPacketParameters, run_packet, sprays, nullptr, 400, 15},
     FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters,
-                run_fluid, nullptr},
+                run_fluid, nullptr, nullptr, 330, 40},
     FlowNetwork{"flit", "routers with virtual channels and credits, flit by flit, as BookSim and Garnet",
-                kFlitParameters, nullptr, nullptr, flit_traffic},
+                kFlitParameters, nullptr, nullptr, flit_traffic, 1150, 24},
 };
+
+// Each flow for itself, as ns-3 hashes it, is how they go where nothing is chosen.
+std::string routing_of(const FlowNetwork& row, const ParameterValues& values, std::string_view otherwise) {
+  if (values.is_set("routing")) return values.choice("routing");
+  return std::string(row.sprays != nullptr && row.sprays(values) ? "spray" : otherwise);
+}
+
+// Of all ways of a pair of devices together, on the average of some pairs; each link once.
+double mean_links(Ways& ways, std::int64_t devices) {
+  constexpr std::int64_t kPairs = 61;
+  double sum = 0, pairs = 0;
+  for (std::int64_t i = 0; i < kPairs; ++i) {
+    Message message;
+    message.source = static_cast<std::int32_t>(i * (devices - 1) / kPairs);
+    message.destination = static_cast<std::int32_t>((29 * i + 31) % kPairs * devices / kPairs);
+    if (message.source == message.destination) continue;
+    std::vector<std::uint32_t> links;
+    try {
+      std::span<const Ways::Way> all = ways.ways(message);
+      if (ways.routing().choice == WayChoice::first) all = all.first(1);
+      for (const Ways::Way& way : all) links.insert(links.end(), way.begin(), way.end());
+    } catch (const Error&) {
+      continue;  // perhaps nobody asks for this way
+    }
+    std::ranges::sort(links);
+    const auto again = std::ranges::unique(links);
+    sum += static_cast<double>(again.begin() - links.begin());
+    ++pairs;
+  }
+  return sum / std::max(pairs, 1.0);
+}
 
 }  // namespace
 
@@ -130,17 +165,12 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
     return result;
   };
   if (row.run_over != nullptr) {
-    job.graph = network_graph(links_of(machine));
+    job.graph = network_graph(damage.empty() ? links_of(machine) : with_damage(links_of(machine), damage));
     return with_numbers(row.run_over(job, machine, damage, values));
   }
   const bool sprays = row.sprays != nullptr && row.sprays(values);
-  // Each flow for itself, as ns-3 does, is how they go where nothing is chosen.
   const bool chosen = sprays || (values.is_set("routing") && values.choice("routing") != "ecmp-ns3");
-  Ways ways(machine, {},
-            values.is_set("routing") ? values.choice("routing")
-            : sprays                 ? "spray"
-                                     : "dimension-order",
-            damage);
+  Ways ways(machine, {}, routing_of(row, values, "dimension-order"), damage);
   const Interconnect& graph = ways.graph();
   // Hosts of these networks do not forward. Where devices do, a router takes the place of each, and the
   // device hangs on it.
@@ -169,7 +199,30 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
     };
     job.choice = ways.routing().choice;
   }
-  return with_numbers(row.run(std::move(job), values));
+  TrafficResult result = row.run(std::move(job), values);
+  if (std::string collision = ways.collision_note(); !collision.empty())
+    result.notes.push_back(std::move(collision));
+  return with_numbers(std::move(result));
+}
+
+void check_memory(const ComponentChoice& network, const Machine& machine, std::span<const DamagedLink> damage,
+                  const std::string& where, std::int64_t flows, std::int64_t bytes_after, Bytes left) {
+  const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
+  const ParameterValues values(row.name, row.parameters, network.parameters);
+  constexpr double kMostOfFlow = 10'000;
+  if (static_cast<double>(flows) * kMostOfFlow <= static_cast<double>(left.value)) return;
+  Ways ways(machine, {}, routing_of(row, values, machine.graph.empty() ? "dimension-order" : "ecmp"), damage);
+  const double each =
+      std::max(row.bytes_of_flow + row.bytes_of_link * mean_links(ways, ways.graph().devices()),
+               static_cast<double>(bytes_after));
+  const double needed = static_cast<double>(flows) * each;
+  if (needed <= static_cast<double>(left.value)) return;
+  const auto fit = static_cast<double>(left.value) / each;
+  throw Error(
+      where,
+      fmt::format("{} flows would take about {:.0f} GB of memory on the network {}, and {:.3g} GB are left",
+                  with_separators(flows), needed / 1e9, row.name, static_cast<double>(left.value) / 1e9),
+      fmt::format("all-to-all:hosts={:.0f} would fit", std::max(std::floor(std::sqrt(fit)), 2.0)));
 }
 
 }  // namespace armilla

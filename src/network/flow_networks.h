@@ -2,9 +2,11 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/registry.h"
+#include "base/units.h"
 #include "ir/flow_traffic.h"
 #include "ir/machine.h"
 #include "ir/traffic.h"
@@ -21,6 +23,9 @@ struct FlowNetwork {
   // Over the machine as it is: devices forward by themselves, by ways of the network's own.
   TrafficResult (*run_over)(const FlowJob& job, const Machine& machine, std::span<const DamagedLink> damage,
                             const ParameterValues& values) = nullptr;
+  // Roughly what memory a flow takes while all run, as measured: bytes, and more for each link that one of
+  // its ways crosses.
+  double bytes_of_flow = 0, bytes_of_link = 0;
 };
 
 std::span<const FlowNetwork> flow_networks();  // the first one is the default
@@ -36,5 +41,10 @@ TrafficResult run_flows(const ComponentChoice& network, FlowJob job);
 // congestion control unless the network's parameters name one. `job` has the devices' flows.
 TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
                         std::span<const DamagedLink> damage, FlowJob job);
+
+// Throws Error where so many flows between devices, named `where`, would take more memory than is left. A
+// flow takes `bytes_after` once all are over.
+void check_memory(const ComponentChoice& network, const Machine& machine, std::span<const DamagedLink> damage,
+                  const std::string& where, std::int64_t flows, std::int64_t bytes_after, Bytes left);
 
 }  // namespace armilla

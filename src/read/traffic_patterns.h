@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,8 +17,10 @@ struct TrafficPattern {
   std::string_view name;
   std::string_view help;
   std::span<const ParameterInfo> parameters;
-  // Between hosts 0 to hosts - 1; at least 2.
-  std::vector<TrafficFlow> (*make)(const ParameterValues& values, std::int64_t hosts);
+  // Between hosts 0 to hosts - 1; at least 2. `foreseen` is told how many flows there will be, before they
+  // are made, by patterns that may have many more than there are hosts.
+  std::vector<TrafficFlow> (*make)(const ParameterValues& values, std::int64_t hosts,
+                                   const std::function<void(std::int64_t flows)>& foreseen);
 };
 std::span<const TrafficPattern> traffic_patterns();
 
@@ -28,9 +31,10 @@ std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGr
                                         std::vector<std::string>* notes = nullptr);
 
 // "incast:senders=16,bytes=1MB"; a number in front, as in "incast:16" or "incast:16,bytes=2MB", is the
-// pattern's first parameter. Or the path of such a file. Throws Error.
-std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::string& where,
-                                            const NetworkGraph& graph,
-                                            std::vector<std::string>* notes = nullptr);
+// pattern's first parameter. Or the path of such a file. `foreseen` may refuse so many flows. Throws Error.
+std::vector<TrafficFlow> read_traffic_flows(
+    const std::string& text, const std::string& where, const NetworkGraph& graph,
+    std::vector<std::string>* notes = nullptr,
+    const std::function<void(std::int64_t flows)>& foreseen = [](std::int64_t) {});
 
 }  // namespace armilla

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/memory_left.h"
 #include "base/output_file.h"
+#include "base/suggest.h"
 #include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/flags/fast_forward.h"
@@ -34,6 +36,7 @@ struct NetRequest {
   std::vector<DamagedLink> damage;   // of these
   bool sampled = false;              // what links do over time is asked for
   bool fast_forward = false;
+  bool json = false;  // is written
   Progress* progress = &no_progress();
 };
 
@@ -83,6 +86,14 @@ void check_seed(std::int64_t seed) {
   if (seed < 1) throw Error(fmt::format("--seed {}", seed), "must be above 0");
 }
 
+void note_idle_seed(const NetRequest& request, const ComponentChoice& network,
+                    std::vector<std::string>& notes) {
+  if (!request.seed || network.name == "packet") return;
+  notes.push_back(fmt::format(
+      "--seed has no effect: nothing is by chance on the network {}{}", network.name,
+      request.traffic.starts_with("permutation") ? "; permutation:seed= says who sends to whom" : ""));
+}
+
 TrafficResult run_roce(const NetRequest& request) {
   RoceInput input = read_roce_config(request.file);
   if (request.seed) {
@@ -91,7 +102,9 @@ TrafficResult run_roce(const NetRequest& request) {
   }
   input.job.sampled = request.sampled;
   input.job.progress = request.progress;
-  TrafficResult result = run_flows(network_of(request), std::move(input.job));
+  const ComponentChoice network = network_of(request);
+  note_idle_seed(request, network, input.notes);
+  TrafficResult result = run_flows(network, std::move(input.job));
   result.notes.insert(result.notes.begin(), input.notes.begin(), input.notes.end());
   return result;
 }
@@ -103,6 +116,16 @@ Machine machine_named(const std::string& name, std::vector<std::string>& warning
   if (kind == FileKind::ns3_config)
     throw Error(name, "is a configuration of ns-3, which names its own topology and flows",
                 "omit --traffic, or give the topology file");
+  if (!path && !names_topology(name)) {
+    // Nearly a topology's is no machine's.
+    std::vector<std::string> known = machine_names();
+    for (const TopologyInfo& topology : topologies()) known.emplace_back(topology.name);
+    const std::string hint = suggest(name.substr(0, name.find(':')), known);
+    const bool near = std::ranges::any_of(topologies(), [&](const TopologyInfo& topology) {
+      return hint == fmt::format("did you mean '{}'?", topology.name);
+    });
+    if (near) throw Error(name, "is neither a machine nor a topology", hint);
+  }
   if (path ? kind == FileKind::machine : !names_topology(name))
     return load_machine(name, path ? name : "armilla net", &warnings);
   Machine machine;
@@ -118,8 +141,14 @@ TrafficResult run_traffic(const NetRequest& request) {
   const Machine machine = machine_named(request.file, warnings);
   FlowJob job;
   job.where = request.file;
-  job.flows = read_traffic_flows(request.traffic, "--traffic " + request.traffic,
-                                 network_graph(links_of(machine)), &warnings);
+  const ComponentChoice network = network_of(request);
+  const std::string where = "--traffic " + request.traffic;
+  job.flows = read_traffic_flows(request.traffic, where, network_graph(links_of(machine)), &warnings,
+                                 [&](std::int64_t flows) {
+                                   constexpr std::int64_t kInFigures = 64, kInJson = 1100;  // as measured
+                                   check_memory(network, machine, request.damage, where, flows,
+                                                request.json ? kInJson : kInFigures, memory_left());
+                                 });
   // No file says any: those that suit the graph (network/packet.h).
   job.usual_settings = true;
   job.sampled = request.sampled;
@@ -129,7 +158,8 @@ TrafficResult run_traffic(const NetRequest& request) {
     check_seed(*request.seed);
     job.settings.seed = static_cast<std::uint64_t>(*request.seed);
   }
-  TrafficResult result = run_flows(network_of(request), machine, request.damage, std::move(job));
+  note_idle_seed(request, network, warnings);
+  TrafficResult result = run_flows(network, machine, request.damage, std::move(job));
   result.notes.insert(result.notes.begin(), warnings.begin(), warnings.end());
   return result;
 }
@@ -205,16 +235,18 @@ class NetCommand final : public Command {
                   "a config.txt of ns-3 has LINK_DOWN");
     if (!seed_.empty()) request_.seed = parse_count(seed_, "--seed " + seed_);
     request_.progress = session.meter;
+    request_.json = !json_.empty();
     request_.sampled = over_time_ || !links_csv_.empty() || !svg_.empty() || !trace_.empty();
+    const bool by_flows = request_.sampled || !csv_.empty();
+    // Before it is run: traffic by rate has no flows, and no links over time.
+    if (by_flows && request_.traffic.empty() && input_of(request_.file).kind == FileKind::booksim_config)
+      throw Error(request_.file, "is traffic by rate, whose report has all figures that there are",
+                  "--json writes them; --csv, --over-time, --links-csv, --svg and --trace are for flows");
     const TrafficResult result =
         request_.traffic.empty() ? input_of(request_.file).run(request_) : run_traffic(request_);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_traffic_json(result)});
-    // Traffic by rate has no flows, and no links over time.
     const FlowsResult* flows = std::get_if<FlowsResult>(&result.outcome);
-    if (flows == nullptr && (request_.sampled || !csv_.empty()))
-      throw Error(request_.file, "is traffic by rate, whose report has all figures that there are",
-                  "--json writes them; --csv, --over-time, --links-csv, --svg and --trace are for flows");
     if (!csv_.empty()) files.push_back({csv_, write_flows_csv(*flows)});
     if (!links_csv_.empty()) files.push_back({links_csv_, write_link_samples_csv(flows->samples)});
     if (!svg_.empty()) files.push_back({svg_, write_link_samples_svg(flows->samples, result.title)});

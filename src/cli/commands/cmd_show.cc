@@ -74,10 +74,18 @@ void show_links(const Session& session, const Interconnect& graph) {
   line(session, "diameter",
        fmt::format("{}{} between two devices", figures.diameter_is_exact ? "" : "at least ",
                    counted(figures.diameter, "link")));
-  line(session, "bisection",
-       fmt::format("{} from the first half of the devices to the others, {} each", to_text(figures.bisection),
-                   to_text(Bandwidth(figures.bisection.value /
-                                     static_cast<double>(std::max<std::int64_t>(1, figures.devices / 2))))));
+  const auto each = [&](Bandwidth cut) {
+    return fmt::format(
+        "{} each",
+        to_text(Bandwidth(cut.value / static_cast<double>(std::max<std::int64_t>(1, figures.devices / 2)))));
+  };
+  std::string bisection = fmt::format("{} from the first half of the devices to the others, {}",
+                                      to_text(figures.bisection), each(figures.bisection));
+  constexpr double kWorthSaying = 0.999;
+  if (figures.least_bisection.value < kWorthSaying * figures.bisection.value)
+    bisection += fmt::format("; between other halves {}, {}", to_text(figures.least_bisection),
+                             each(figures.least_bisection));
+  line(session, "bisection", bisection);
   if (figures.oversubscription > 0)
     line(session, "oversubscription", fmt::format("{:.3g} at the worst switch", figures.oversubscription));
 }

@@ -11,10 +11,12 @@ struct InterconnectFigures {
   std::int64_t devices = 0, nics = 0, switches = 0, cables = 0;
   std::int32_t diameter = 0;      // most links on a shortest way between two devices
   bool diameter_is_exact = true;  // else of ways from some devices only: at least that
-  // Most bandwidth that the first half of the devices can send to the rest with at once: the least cut
-  // between them (Ford and Fulkerson 1956; Dinic 1970). In rank order halves are usually what is worst to cut
-  // apart.
+  // Most bandwidth that the first half of the devices, in rank order, can send to the rest with at once: the
+  // least cut between them (Ford and Fulkerson 1956; Dinic 1970).
   Bandwidth bisection;
+  // The same of the halves that are known to have the least: these, or those along the longest extent of the
+  // graph. The least of all halves is hard to find.
+  Bandwidth least_bisection;
   // Of the switches that have links away from the devices: the most bandwidth towards devices per bandwidth
   // away from them. 0: there are none.
   double oversubscription = 0;

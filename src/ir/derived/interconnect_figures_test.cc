@@ -58,6 +58,24 @@ TEST(InterconnectFigures, OversubscriptionIsOfTheWorstSwitch) {
   EXPECT_EQ(figures.diameter, 4);
 }
 
+// Along the longest axis, whichever it is: of a torus two columns are cut, of sizes that are odd with a step.
+TEST(InterconnectFigures, TellTheLeastBisectionOfTori) {
+  const auto torus = [](std::int64_t x, std::int64_t y, std::int64_t z) {
+    Machine machine;
+    for (const std::int64_t size : {x, y, z})
+      machine.dimensions.push_back({"d", DimensionKind::ring, size, gigabytes_per_second(1), nanoseconds(1)});
+    return figures_of(links_of(machine));
+  };
+  EXPECT_NEAR(torus(8, 2, 1).bisection.value, 16e9, 1);
+  EXPECT_NEAR(torus(8, 2, 1).least_bisection.value, 4e9, 1);
+  EXPECT_NEAR(torus(2, 8, 1).bisection.value, 4e9, 1);
+  EXPECT_NEAR(torus(2, 8, 1).least_bisection.value, 4e9, 1);
+  EXPECT_NEAR(torus(3, 12, 4).least_bisection.value, 24e9, 1);
+  EXPECT_NEAR(torus(7, 2, 1).least_bisection.value, 6e9, 1);
+  EXPECT_NEAR(torus(4, 4, 4).least_bisection.value, 32e9, 1);
+  EXPECT_NEAR(torus(16, 1, 1).least_bisection.value, 2e9, 1);
+}
+
 // The least cut of small random graphs by trying every set of nodes.
 TEST(InterconnectFigures, BisectionIsTheLeastOfAllCuts) {
   std::mt19937 random(11);

@@ -17,7 +17,7 @@ constexpr std::int64_t kLongestLink = 1 << 22;  // cycles: of a wheel with a slo
 FlitGraph::FlitGraph(Ways& ways, const FlitFabric& fabric) : ways_(ways) {
   make_routers();
   connect(fabric);
-  order_links();
+  order_links(ways.up_down());
   look_at_ways(ways);
 }
 
@@ -92,9 +92,13 @@ void FlitGraph::connect(const FlitFabric& fabric) {
   }
 }
 
-// Levels are the fewest links to a device.
-void FlitGraph::order_links() {
+// Levels are the fewest links to a device. Ways of up-down keep to an order of their own, on any graph.
+void FlitGraph::order_links(const UpDown* up_down) {
   const std::vector<DirectedLink>& links = ways_.links();
+  if (up_down != nullptr) {
+    for (std::uint32_t link = 0; link < links.size(); ++link) order_.push_back(up_down->place_on_ways(link));
+    return;
+  }
   const std::uint32_t nodes = network_.routers;
   std::vector<std::uint32_t> level(nodes, UINT32_MAX), waiting;
   std::vector<std::vector<std::uint32_t>> near(nodes);
@@ -160,6 +164,8 @@ void FlitGraph::look_at_ways(Ways& ways) {
       continue;  // no way leads there: whoever sends there will be told
     }
   }
+  // Nobody has sent there yet.
+  ways.forget_pairs();
   const auto falls = [&](std::uint32_t a, std::uint32_t b) {
     return ways.links()[a].dimension > ways.links()[b].dimension;
   };

@@ -6,8 +6,9 @@
 // Virtual channels are divided into layers, so that packets cannot wait for each other in a circle (Dally and
 // Seitz, IEEE Transactions on Computers C-36(5), 1987). Links have an order: up from the devices, across,
 // down; around a ring by its positions. A way whose next link comes before the last one goes on in the next
-// layer, so it never comes back to a buffer that it may wait for. On a ring that is a dateline. Where all
-// ways cross dimension after dimension, each begins in the first layer.
+// layer, so it never comes back to a buffer that it may wait for. On a ring that is a dateline. Ways of
+// up-down have an order of their own, which they never leave: they take one layer. Where all other ways cross
+// dimension after dimension, each begins in the first layer.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ class FlitGraph {
   std::uint32_t interface_of(std::uint32_t link) const;  // that of its beginning
   void make_routers();
   void connect(const FlitFabric& fabric);
-  void order_links();
+  void order_links(const UpDown* up_down);
   void look_at_ways(Ways& ways);
   template <class Visit>
   std::uint32_t visit_layers(std::span<const std::uint32_t> way, const Visit& visit) const;

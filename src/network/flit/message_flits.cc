@@ -6,6 +6,8 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -29,6 +31,7 @@ namespace {
 constexpr double kFlitHopsPerSecond = 8e6, kFastestFlitHops = 6e7;
 constexpr double kMostFlitHops = 2e10;
 constexpr double kMostBufferedFlits = 1 << 28;
+constexpr std::string_view kNetwork = "network flit";  // where errors of a run are
 
 // What the parameters say, and what follows from the links where they do not.
 struct FlitSettings {
@@ -38,6 +41,7 @@ struct FlitSettings {
   double payload_bytes = 0;  // of a flit
   FlitFabric fabric;
   FlitRouter router;
+  std::int64_t fewer_round_trips = 0;  // that Garnet's channels are for, as more would be too many; 0: all
 };
 
 FlitFabric fabric_of(const Ways& ways, const ParameterValues& values, std::int64_t flit_bytes,
@@ -99,9 +103,14 @@ void choose_buffers(FlitSettings& settings, const ParameterValues& values, const
   constexpr std::int64_t kMostVcs = 4096, kDeepest = 32768, kRoundTrips = 8;
   FlitRouter& router = settings.router;
   const std::int64_t layers = graph.layers(), round_trip = graph.longest_round_trip();
-  const std::int64_t needed = router.one_step
-                                  ? layers * (kRoundTrips * round_trip / settings.packet_flits + 2)
-                                  : std::max<std::int64_t>(4, layers);
+  const auto needed_for = [&](std::int64_t round_trips) {
+    return router.one_step ? layers * (round_trips * round_trip / settings.packet_flits + 2)
+                           : std::max<std::int64_t>(4, layers);
+  };
+  std::int64_t round_trips = kRoundTrips;
+  while (round_trips > 1 && needed_for(round_trips) > kMostVcs) --round_trips;
+  const std::int64_t needed = needed_for(round_trips);
+  settings.fewer_round_trips = !values.is_set("vcs") && round_trips < kRoundTrips ? round_trips : 0;
   const std::int64_t deep = router.one_step ? settings.packet_flits : round_trip + settings.packet_flits;
   if (!values.is_set("vcs") && needed > kMostVcs)
     throw Error("network flit", fmt::format("{} virtual channels would keep its longest link busy", needed),
@@ -216,14 +225,17 @@ class MessageFlits final : public Network, public OwnClock {
   PlayTime foreseen_time() const override { return foreseen_time_; }
   std::string routers() const {
     const FlitRouter& router = settings_.router;
-    return fmt::format("{}routers of {} at {}, {} of {}; packets of up to {} of {}{}",
-                       router.one_step ? "Garnet's " : "", counted(settings_.fabric.pipeline, "cycle"),
-                       to_text(Frequency(1e12 / settings_.fabric.cycle_ps)),
-                       counted(router.virtual_channels, "virtual channel"), counted(router.buffer, "flit"),
-                       counted(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
-                       settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
-                           ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
-                           : "");
+    const std::int64_t trips = settings_.fewer_round_trips;
+    const std::string for_fewer =
+        trips > 0 ? fmt::format(" (which keep its longest link {} / {} busy)", trips, trips + 1) : "";
+    return fmt::format(
+        "{}routers of {} at {}, {} of {}; packets of up to {} of {}{}", router.one_step ? "Garnet's " : "",
+        counted(settings_.fabric.pipeline, "cycle"), to_text(Frequency(1e12 / settings_.fabric.cycle_ps)),
+        counted(router.virtual_channels, "virtual channel") + for_fewer, counted(router.buffer, "flit"),
+        counted(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
+        settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
+            ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
+            : "");
   }
   std::string collision_note() const { return ways_.collision_note(); }
   std::vector<std::string> notes() const override {
@@ -300,7 +312,8 @@ class MessageFlits final : public Network, public OwnClock {
   std::int64_t current_tick() const override { return engine_->now(); }
   std::int64_t next_tick() const override { return engine_->now() + (received_ ? 1 : 0); }
   void explain_standstill() const override {
-    throw Error("network flit", fmt::format("nothing moves any more after {}", to_text(queue().now())));
+    throw Error(std::string(kNetwork),
+                fmt::format("nothing moves any more after {}", to_text(queue().now())));
   }
 
   // A cycle's arrivals are told before its nodes send, so that what receivers send goes in the same cycle.
@@ -330,7 +343,8 @@ class MessageFlits final : public Network, public OwnClock {
       verb();
     } catch (const Error& error) {
       const std::int64_t vcs = settings_.router.virtual_channels;
-      throw Error("network flit", fmt::format("at {}: {}", to_text(time_of(engine_->now())), error.message),
+      throw Error(std::string(kNetwork),
+                  fmt::format("at {}: {}", to_text(time_of(engine_->now())), error.message),
                   vcs < graph_.layers()
                       ? fmt::format("vcs={} are too few: ways here take {} to be free of such circles", vcs,
                                     graph_.layers())
@@ -533,7 +547,17 @@ class FlitFlows final : public MessageLabels, public EventHandler {
     job_.progress->begin("simulating flits");
     for (std::size_t i = 0; i < job_.flows.size(); ++i)
       queue_.schedule(Time(job_.flows[i].start_ns * 1000), target_, i);
-    queue_.run();
+    try {
+      queue_.run();
+    } catch (const Error& error) {
+      if (error.where != kNetwork) throw;
+      // Flits that wait for each other.
+      const auto finished = std::ranges::count_if(done_, [](Time time) { return time >= Time(0); });
+      throw Error(error.where,
+                  fmt::format("{}; {} of {} had finished", error.message, with_separators(finished),
+                              counted(static_cast<std::int64_t>(done_.size()), "flow")),
+                  error.hint);
+    }
     FlowsResult flows;
     for (std::size_t i = 0; i < job_.flows.size(); ++i) {
       const TrafficFlow& flow = job_.flows[i];
@@ -546,9 +570,9 @@ class FlitFlows final : public MessageLabels, public EventHandler {
     flows.events = network_->flit_hops();
     TrafficResult result;
     const std::int64_t switches = std::count(job_.graph.is_switch.begin(), job_.graph.is_switch.end(), true);
-    result.title =
-        fmt::format("{} flows over routers of flits: {} hosts, {} switches, {} links", job_.flows.size(),
-                    job_.graph.nodes() - switches, switches, job_.graph.links.size());
+    result.title = fmt::format("{} over routers of flits: {}, {}, {}", counted(job_.flows.size(), "flow"),
+                               counted(job_.graph.nodes() - switches, "host"), counted(switches, "switch"),
+                               counted(job_.graph.links.size(), "link"));
     result.outcome = std::move(flows);
     result.facts.emplace_back("played by", network_->routers());
     if (std::string collision = network_->collision_note(); !collision.empty())

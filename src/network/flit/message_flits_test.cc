@@ -6,6 +6,7 @@
 
 #include "base/error_testing.h"
 #include "network/flit.h"
+#include "network/flit/flit_graph.h"
 #include "network/network_testing.h"
 #include "network/routing/ways.h"
 
@@ -138,6 +139,15 @@ TEST(FlitNetwork, NeverWaitsInACircleWithTheVirtualChannelsThatWaysTake) {
           random.machine, "flit:flit-width=100B,packet=1000B,buffer=1,routing=" + std::string(routing), sent);
       EXPECT_GT(*std::ranges::min_element(seen.arrivals), Time(0)) << routing << ' ' << seed;
     }
+  }
+}
+
+// Climbing and then descending is an order that no way leaves.
+TEST(FlitGraph, TakesOneLayerWithUpDown) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    const RandomMachine random(seed, seed % 2 == 1);
+    Ways ways(random.machine, {}, "up-down");
+    EXPECT_EQ(FlitGraph(ways, {1000, 100}).layers(), 1U) << seed;
   }
 }
 

@@ -77,6 +77,13 @@ std::vector<MaxMin::Use> with_cross_traffic(std::vector<MaxMin::Use> uses, std::
 
 }  // namespace
 
+double bandwidth_factor_of(const ParameterValues& values) {
+  const double factor = values.fraction("bandwidth-factor");
+  if (!(factor > 0))
+    throw Error(values.where("bandwidth-factor"), "leaves no bandwidth", "more than 0, at most 1");
+  return factor;
+}
+
 FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   job.progress->begin("simulating fluids");
   const NetworkGraph& graph = job.graph;
@@ -246,9 +253,9 @@ TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing) {
   const FlowSharingOutcome outcome = share_flows(job, sharing);
   TrafficResult result;
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
-  result.title =
-      fmt::format("{} flows at max-min fair rates: {} hosts, {} switches, {} links", job.flows.size(),
-                  job.graph.nodes() - switches, switches, job.graph.links.size());
+  result.title = fmt::format("{} at max-min fair rates: {}, {}, {}", counted(job.flows.size(), "flow"),
+                             counted(job.graph.nodes() - switches, "host"), counted(switches, "switch"),
+                             counted(job.graph.links.size(), "link"));
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
     const TrafficFlow& asked = job.flows[i];

@@ -34,7 +34,7 @@ class FlowNetwork final : public Network, public RoundObserver, public Fluids::C
         ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
         trees_(ways_.link_graph()),
         adaptive_(is_adaptive(ways_.routing().choice)),
-        fluids_(queue_, MaxMin(capacities_of(ways_, values.fraction("bandwidth-factor"))), *this),
+        fluids_(queue_, MaxMin(capacities_of(ways_, bandwidth_factor_of(values))), *this),
         carried_(ways_.links().size()),
         classes_(setup.link_classes) {
     queue_.add_observer(*this);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/units_text.h"
 
 namespace armilla::packets {
 
@@ -32,6 +33,19 @@ void Losses::drop(std::uint32_t number, bool on_link) {
   }
   flows_.free_packet(number);
 }
+
+namespace {
+
+// "; 12 of 56 flows had finished"; nothing where messages come one by one.
+std::string finished_text(const Core& core) {
+  if (core.job.flows.empty()) return "";
+  const auto finished = std::ranges::count_if(core.outcome.flows,
+                                              [](const PacketFlowOutcome& flow) { return flow.fct_ns >= 0; });
+  return fmt::format("; {} of {} had finished", with_separators(finished),
+                     counted(static_cast<std::int64_t>(core.job.flows.size()), "flow"));
+}
+
+}  // namespace
 
 void explain_deadlock(const Core& core, const Links& links) {
   // A port that is paused waits for the queues that the packets it paused for wait in: at the switch that
@@ -62,13 +76,18 @@ void explain_deadlock(const Core& core, const Links& links) {
         for (auto port = std::find(way.begin(), way.end(), next); port != way.end(); ++port) {
           cycle += core.job.graph.called(links[*port].node, "") + " -> ";
         }
-        throw Error(core.job.where,
-                    fmt::format("PFC deadlock after {} ns: switches wait for each other in the cycle {}{}, "
-                                "each paused by the "
-                                "next with a full buffer",
-                                core.events.now(), cycle, core.job.graph.called(links[next].node, "")),
-                    "routes that go up and then only down, larger buffers, or congestion control with a "
-                    "window avoid it");
+        throw Error(
+            core.job.where,
+            fmt::format(
+                "PFC deadlock after {}: switches wait for each other in the cycle {}{}, each paused by the "
+                "next with a full buffer{}",
+                to_text(from_seconds(static_cast<double>(core.events.now()) * 1e-9)), cycle,
+                core.job.graph.called(links[next].node, ""), finished_text(core)),
+            // Files of ns-3 have no other ways.
+            fmt::format(
+                "{}cc=ndp, cc=eqds and cc=tcp-cubic do without pauses; a larger buffer= may do, and on the "
+                "network flow nothing waits",
+                core.job.usual_settings ? "routing=up-down has no such cycles; " : ""));
       }
       if (state[next] == 0) {
         state[next] = 1;

@@ -245,10 +245,10 @@ TrafficResult packet_traffic(const FlowJob& job) {
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
   const CongestionControlRow& control = row_of(job.settings.congestion_control);
   constexpr std::array kMedia = {"RoCE", "TCP", "Ethernet", "Ethernet"};  // by TransportFamily
-  result.title =
-      fmt::format("{} over {} with {}: {} hosts, {} switches, {} links", counted(job.flows.size(), "flow"),
-                  kMedia[static_cast<std::size_t>(control.family)], control.title,
-                  job.graph.nodes() - switches, switches, job.graph.links.size());
+  result.title = fmt::format("{} over {} with {}: {}, {}, {}", counted(job.flows.size(), "flow"),
+                             kMedia[static_cast<std::size_t>(control.family)], control.title,
+                             counted(job.graph.nodes() - switches, "host"), counted(switches, "switch"),
+                             counted(job.graph.links.size(), "link"));
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
     const TrafficFlow& asked = job.flows[i];
@@ -257,6 +257,7 @@ TrafficResult packet_traffic(const FlowJob& job) {
                            static_cast<double>(asked.start_ns) / 1e9, static_cast<double>(flow.fct_ns) / 1e9,
                            flow.fct_ns >= 0, static_cast<double>(flow.least_ns) / 1e9});
   }
+  flows.has_pfc = family_of(job.settings.congestion_control) == TransportFamily::roce;
   flows.pfc_pauses = outcome.pauses;
   flows.pfc_resumes = outcome.resumes;
   flows.packets = outcome.frames;

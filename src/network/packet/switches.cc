@@ -51,9 +51,12 @@ Switches::Switches(Core& core, Links& links, const WayFinder& ways, const Flows&
       // What comes in while a pause is on its way, and until it takes effect: three times the link's
       // bandwidth times delay.
       auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
-      // The frames that the pause and its answer wait for, however short the link.
+      // Short links need what comes there and back, and frames: the one that asks for the pause, those
+      // that go while it waits for one the other way and for acknowledgements, and the one that has
+      // just begun then.
       if (settings.buffer_is_shared)
-        headroom = std::max<WideProduct>(headroom, 3 * (settings.payload + core.traits.header));
+        headroom =
+            std::max<WideProduct>(headroom, headroom / 3 * 2 + 4 * (settings.payload + core.traits.header));
       if (headroom > (settings.buffer_is_shared ? UINT32_MAX : settings.buffer)) {
         throw Error(core.job.where,
                     fmt::format("a link of {} with {} bit/s and {} ns needs {} bytes of headroom, and its "

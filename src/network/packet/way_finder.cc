@@ -157,16 +157,37 @@ std::int64_t WayFinder::least_ns(std::uint64_t size, std::span<const std::vector
   return least;
 }
 
-// By the queue of the first switch's port to each way: what its host could be told.
+// By the queues where the ways part, mostly at the first switch: what their host could be told.
 std::uint32_t WayFinder::choose(Flow& flow) const {
   if (flow.ways == 1) return flow.way_there;
   if (core_.job.choice == WayChoice::spread)
     return store_.of_list(flow.ways_there, flow.packets_spread++ % flow.ways);
-  return *std::ranges::min_element(store_.list(flow.ways_there, flow.ways), {}, [&](std::uint32_t way) {
-    const std::int64_t queued = way != WayStore::kEnd ? links_[store_[way].port].queued : 0;
+  const std::span<const std::uint32_t> ways = store_.list(flow.ways_there, flow.ways);
+  const std::uint32_t before = hops_together(ways);
+  return *std::ranges::min_element(ways, {}, [&](std::uint32_t way) {
+    std::uint32_t step = way;
+    for (std::uint32_t hop = 0; hop < before; ++hop) step = store_[step].rest;
+    const std::int64_t queued = step != WayStore::kEnd ? links_[store_[step].port].queued : 0;
     // Queue and a packet, times the links to go: of equal queues the shorter way wins.
     return (queued + core_.settings.payload) * (store_.links(way) + 1);
   });
+}
+
+// Behind a network interface that is a node all ways have its one link.
+std::uint32_t WayFinder::hops_together(std::span<const std::uint32_t> ways) const {
+  const auto part = [&](std::uint32_t a, std::uint32_t b) {
+    std::uint32_t hops = 0;
+    for (; a != WayStore::kEnd && b != WayStore::kEnd && store_[a].port == store_[b].port; ++hops) {
+      a = store_[a].rest;
+      b = store_[b].rest;
+    }
+    return hops;
+  };
+  // Mostly the first and the last one tell: ways that begin alike follow each other.
+  std::uint32_t hops = part(ways.front(), ways.back());
+  for (std::size_t i = 1; hops > 0 && i + 1 < ways.size(); ++i)
+    hops = std::min(hops, part(ways.front(), ways[i]));
+  return hops;
 }
 
 // Of data that is beyond the first switch of the shortest way: by the queues here, among the ways that are

@@ -45,6 +45,8 @@ class WayFinder {
   void for_each_port(const Flow& flow, const Visit& visit) const;
 
  private:
+  // Links that all ways have in common from the first switch on.
+  std::uint32_t hops_together(std::span<const std::uint32_t> ways) const;
   std::int64_t least_ns(std::uint64_t size, std::span<const std::vector<std::uint32_t>> ways) const;
   void find_shortest(std::uint32_t node, std::uint32_t host, std::size_t most,
                      std::vector<std::uint32_t>& way, std::vector<std::vector<std::uint32_t>>& ways) const;

@@ -27,6 +27,12 @@ class UpDown {
   bool leads_up(std::uint32_t link) const {
     return order_[graph_.links[link].to] < order_[graph_.links[link].from];
   }
+  // Grows along every way: upward links by their beginnings, then downward ones by their ends.
+  std::uint64_t place_on_ways(std::uint32_t link) const {
+    const std::uint64_t nodes = order_.size();
+    return leads_up(link) ? nodes - order_[graph_.links[link].from]
+                          : nodes + 1 + order_[graph_.links[link].to];
+  }
 
  private:
   // Links to the destination: going down only, and in any allowed way; -1: none.

@@ -169,6 +169,13 @@ std::span<const Ways::Way> Ways::ways(const Message& message) {
   return found;
 }
 
+void Ways::forget_pairs() {
+  known_.clear();
+  ways_known_ = 0;
+  any_by_chance_ = false;
+  hashed_.clear();
+}
+
 void Ways::forget_some() {
   constexpr std::size_t kMostReached = std::size_t{1} << 22;
   // Searches are kept by destination: 16 bytes for each node of the graph.
@@ -245,24 +252,30 @@ Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::o
 }
 
 void Ways::note_hashed(std::span<const std::uint32_t> equal, std::uint32_t chosen) {
-  if (equal.size() < 2) return;
   hashed_.resize(links().size());
   for (const std::uint32_t link : equal) hashed_[link].even += 1 / static_cast<double>(equal.size());
   ++hashed_[chosen].pairs;
 }
 
 std::string Ways::collision_note() const {
-  constexpr double kWorthSaying = 1.5;
-  const auto crowding = [](const Hashed& link) {
-    // A pair alone meets nobody.
-    return link.pairs < 2 ? 0 : static_cast<double>(link.pairs) / std::max(link.even, 1.0);
+  constexpr double kWorthSaying = 1.5, kNearlyMost = 0.75;
+  const auto load = [&](const Hashed& link) {
+    const auto& figures = links()[static_cast<std::size_t>(&link - hashed_.data())].figures;
+    return static_cast<double>(link.pairs) / std::max(figures.bandwidth.value, 1.0);
+  };
+  double largest = 0;
+  for (const Hashed& link : hashed_) largest = std::max(largest, load(link));
+  const auto crowding = [&](const Hashed& link) {
+    // A pair alone meets nobody, and where others have more to carry all wait for those.
+    return link.pairs < 2 || load(link) < kNearlyMost * largest
+               ? 0
+               : static_cast<double>(link.pairs) / std::max(link.even, 1.0);
   };
   const auto most = std::ranges::max_element(hashed_, {}, crowding);
   if (most == hashed_.end() || crowding(*most) < kWorthSaying) return {};
   return fmt::format(
       "hashed ways ({}) collide: {} is on the way of {} pairs of devices, and {:.3g} would be its even "
-      "share; "
-      "routing=spray and routing=adaptive take all ways",
+      "share; routing=spray takes all ways",
       routing_.name, link_name(static_cast<std::uint32_t>(most - hashed_.begin())), most->pairs, most->even);
 }
 
@@ -298,8 +311,13 @@ std::vector<Ways::Way> Ways::first(std::uint32_t source, std::uint32_t destinati
   return {shortest(source, destination, std::nullopt)};
 }
 
+const UpDown* Ways::up_down() {
+  if (!up_down_ && routing_.find == &Ways::up_and_down) up_down_.emplace(graph_);
+  return up_down_ ? &*up_down_ : nullptr;
+}
+
 std::vector<Ways::Way> Ways::up_and_down(std::uint32_t source, std::uint32_t destination) {
-  if (!up_down_) up_down_.emplace(graph_);
+  up_down();
   Way way;
   if (!up_down_->find(source, destination, pair_key(source, destination), way, any_by_chance_))
     fail(source, destination);

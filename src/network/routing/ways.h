@@ -77,6 +77,8 @@ class Ways {
   bool is_device(std::uint32_t node) const { return graph_.is_device(node); }
   std::string link_name(std::uint32_t link) const;  // "gpu0 -> leaf3 (rail)"
   const Routing& routing() const { return routing_; }
+  // What the ways of up-down keep to; nullptr with other routings.
+  const UpDown* up_down();
 
   // All that the message may take, at least one, at most kMostWays; shortest ways before detours. A tree of
   // switches with k ports has k^2 / 4 for each pair: of more than kMostWays so many are taken at random,
@@ -91,8 +93,11 @@ class Ways {
   // Whether any way that was asked for is one of several, taken by a hash or at random.
   bool any_by_chance() const { return any_by_chance_; }
   // Where hashes (ecmp, ecmp-ns3) have put many more of the pairs that were asked for on a link than fall to
-  // it if all links that each hash chose from were taken alike: that link, in a sentence; or empty.
+  // it if all links that each hash chose from were taken alike, and few other links have as many for their
+  // bandwidth: that link, in a sentence; or empty.
   std::string collision_note() const;
+  // As if nobody had asked for a way yet.
+  void forget_pairs();
   // Makes room where a lot is kept, for who asks for one destination after the other.
   void forget_some();
 
@@ -111,7 +116,7 @@ class Ways {
   // That begin so, until there are `most`.
   void add_detours(const Way& begin, std::uint32_t source, std::uint32_t destination, std::size_t most,
                    std::vector<Way>& ways);
-  // Of `equal` links a hash chose this one.
+  // Of `equal` links, perhaps but one, a hash chose this one.
   void note_hashed(std::span<const std::uint32_t> equal, std::uint32_t chosen);
   std::vector<Way> hashed(std::uint32_t source, std::uint32_t destination);
   std::vector<Way> hashed_as_ns3(std::uint32_t source, std::uint32_t destination);
@@ -142,7 +147,7 @@ class Ways {
   std::unordered_map<std::uint64_t, std::vector<Way>> known_;  // by the two ends
   std::size_t ways_known_ = 0;
   bool any_by_chance_ = false;
-  // Pairs of ends whose hash chose the link, and as many as would choose it on the average. Empty
+  // Pairs of ends on whose hashed ways the link is, and as many as would choose it on the average. Empty
   // until one did.
   struct Hashed {
     std::int64_t pairs = 0;

@@ -53,6 +53,11 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   // a = 4, p = 2, h = 2: 9 groups, 72 devices; 5 links between any two.
   const InterconnectFigures dragonfly = figures("dragonfly:bandwidth=100Gbps");
   EXPECT_EQ(dragonfly.devices, 72);
+  // As trying all halves says.
+  EXPECT_NEAR(figures("dragonfly:routers=2,hosts=2,global=1").bisection.value, 200e9, 1);
+  EXPECT_NEAR(figures("dragonfly:routers=2,hosts=2,global=1").least_bisection.value, 100e9, 1);
+  EXPECT_NEAR(figures("mesh:x=5,y=2").least_bisection.value, 150e9, 1);
+  EXPECT_NEAR(figures("dragonfly-plus:leaves=2,spines=2,hosts=2").least_bisection.value, 150e9, 1);
   EXPECT_EQ(dragonfly.switches, 36);
   EXPECT_EQ(dragonfly.cables, 72 + 9 * 6 + 36);
   EXPECT_EQ(dragonfly.diameter, 5);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::int64_t kMostFlows = 100'000'000;
 constexpr ParameterInfo kFlowBytes = {"bytes", ParameterType::bytes, "1MB", "of every flow"};
+using Foreseen = std::function<void(std::int64_t flows)>;
 constexpr ParameterInfo kPatternSeed = {"seed", ParameterType::count, "1", "of the random numbers"};
 
 std::int64_t flow_bytes(const ParameterValues& values) {
@@ -30,7 +31,7 @@ std::int64_t flow_bytes(const ParameterValues& values) {
 
 constexpr std::array kIncastParameters = {
     ParameterInfo{"senders", ParameterType::count, "16", "hosts that send to host 0 at once"}, kFlowBytes};
-std::vector<TrafficFlow> make_incast(const ParameterValues& values, std::int64_t hosts) {
+std::vector<TrafficFlow> make_incast(const ParameterValues& values, std::int64_t hosts, const Foreseen&) {
   const std::int64_t senders = values.count("senders");
   if (senders < 1 || senders >= hosts) {
     throw Error(values.where("senders"),
@@ -45,7 +46,8 @@ std::vector<TrafficFlow> make_incast(const ParameterValues& values, std::int64_t
 
 constexpr std::array kPermutationParameters = {kPatternSeed, kFlowBytes};
 // One cycle through all hosts (Sattolo 1986), so that nobody sends to itself.
-std::vector<TrafficFlow> make_permutation(const ParameterValues& values, std::int64_t hosts) {
+std::vector<TrafficFlow> make_permutation(const ParameterValues& values, std::int64_t hosts,
+                                          const Foreseen&) {
   std::mt19937_64 random(static_cast<std::uint64_t>(values.count("seed")));
   std::vector<std::int64_t> to(static_cast<std::size_t>(hosts));
   std::iota(to.begin(), to.end(), std::int64_t{0});
@@ -58,13 +60,19 @@ std::vector<TrafficFlow> make_permutation(const ParameterValues& values, std::in
 
 constexpr std::array kAllToAllParameters = {
     ParameterInfo{"hosts", ParameterType::count, "", "that take part, the first ones; else all"}, kFlowBytes};
-std::vector<TrafficFlow> make_all_to_all(const ParameterValues& values, std::int64_t hosts) {
+std::vector<TrafficFlow> make_all_to_all(const ParameterValues& values, std::int64_t hosts,
+                                         const Foreseen& foreseen) {
   const std::int64_t part = values.is_set("hosts") ? values.count("hosts") : hosts;
   if (part < 2 || part > hosts)
     throw Error(values.where("hosts"), fmt::format("{} of {} hosts", part, hosts), "from 2 to all");
   if (part > 10'000)
-    throw Error(values.where("hosts"), fmt::format("{} flows", part * (part - 1)), "at most 10000 hosts");
+    throw Error(
+        values.where("hosts"),
+        fmt::format("{} flows, between {} hosts", with_separators(part * (part - 1)), with_separators(part)),
+        "at most 10,000 hosts: all-to-all:hosts=10000");
+  foreseen(part * (part - 1));
   std::vector<TrafficFlow> flows;
+  flows.reserve(static_cast<std::size_t>(part * (part - 1)));
   for (std::int64_t step = 1; step < part; ++step) {
     for (std::int64_t from = 0; from < part; ++from)
       flows.push_back({from, (from + step) % part, flow_bytes(values)});
@@ -74,7 +82,7 @@ std::vector<TrafficFlow> make_all_to_all(const ParameterValues& values, std::int
 
 constexpr std::array kRingParameters = {
     ParameterInfo{"distance", ParameterType::count, "1", "hosts further that each sends to"}, kFlowBytes};
-std::vector<TrafficFlow> make_shift(const ParameterValues& values, std::int64_t hosts) {
+std::vector<TrafficFlow> make_shift(const ParameterValues& values, std::int64_t hosts, const Foreseen&) {
   const std::int64_t distance = values.count("distance");
   if (distance == hosts) throw Error(values.where("distance"), "every host would send to itself");
   if (distance > hosts)
@@ -190,10 +198,15 @@ std::vector<TrafficFlow> read_flow_file(const std::string& path, const NetworkGr
 }
 
 std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::string& where,
-                                            const NetworkGraph& graph, std::vector<std::string>* notes) {
+                                            const NetworkGraph& graph, std::vector<std::string>* notes,
+                                            const Foreseen& foreseen) {
   const std::int64_t hosts = std::count(graph.is_switch.begin(), graph.is_switch.end(), false);
   if (hosts < 2) throw Error(where, "there are no two hosts");
-  if (is_path(text)) return read_flow_file(text, graph, notes);
+  if (is_path(text)) {
+    std::vector<TrafficFlow> flows = read_flow_file(text, graph, notes);
+    foreseen(static_cast<std::int64_t>(flows.size()));
+    return flows;
+  }
   std::string full = text;
   if (const std::size_t colon = text.find(':'); colon != std::string::npos) {
     const std::size_t end = text.find_first_not_of("0123456789", colon + 1);
@@ -212,7 +225,7 @@ std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::
   }
   const ComponentChoice choice = parse_component(full, where);
   const TrafficPattern& row = find_component("traffic", traffic_patterns(), choice.name, where);
-  return row.make(ParameterValues(row.name, row.parameters, choice.parameters), hosts);
+  return row.make(ParameterValues(row.name, row.parameters, choice.parameters), hosts, foreseen);
 }
 
 }  // namespace armilla

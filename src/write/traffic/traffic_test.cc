@@ -28,6 +28,7 @@ TrafficResult of_flows() {
   flows.flows = {{0, 1, 1000, 0, 2e-6, true, 2e-6},
                  {1, 2, 1000, 1e-6, 4e-6, true, 1.6e-6},
                  {2, 3, 1000, 0, 0, false, 2e-6}};
+  flows.has_pfc = true;
   flows.pfc_pauses = 3;
   flows.pfc_resumes = 2;
   flows.packets = 1234;

@@ -38,10 +38,13 @@ Facts outcome_facts(const FlowsResult& traffic) {
                        fmt::format("shortest {}, median {}, 99 % {}, longest {}", text(times->least),
                                    text(times->median), text(times->p99), text(times->most)));
   }
-  facts.emplace_back("PFC", fmt::format("{} pauses, {} resumes", with_separators(traffic.pfc_pauses),
-                                        with_separators(traffic.pfc_resumes)));
-  facts.emplace_back("simulated", fmt::format("{} packets, {} events", with_separators(traffic.packets),
-                                              with_separators(traffic.events)));
+  if (traffic.has_pfc)
+    facts.emplace_back("PFC", fmt::format("{} pauses, {} resumes", with_separators(traffic.pfc_pauses),
+                                          with_separators(traffic.pfc_resumes)));
+  // Fluids have no packets.
+  facts.emplace_back("simulated",
+                     (traffic.packets > 0 ? with_separators(traffic.packets) + " packets, " : "") +
+                         with_separators(traffic.events) + " events");
   if (traffic.fast_forward) {
     const FastForwarded& forward = *traffic.fast_forward;
     facts.emplace_back(
