@@ -39,6 +39,7 @@ class Slots {
   T& operator[](std::size_t number) { return things_[number]; }
   const T& operator[](std::size_t number) const { return things_[number]; }
   bool empty() const { return things_.size() == free_.size(); }
+  std::size_t taken() const { return things_.size() - free_.size(); }
   // In the order of their numbers.
   template <class Visit>
   void for_each(const Visit& visit) const {

@@ -155,6 +155,8 @@ class Network {
   // Links that carried something, the busiest first.
   virtual std::vector<LinkUse> links() const = 0;
   virtual std::int64_t messages() const = 0;
+  // Of these, how many have yet to arrive, where most of the work is done on their way.
+  virtual std::int64_t messages_under_way() const { return 0; }
   // Of what was foreseen (NetworkSetup), where that goes by the bytes.
   virtual PlayTime foreseen_time() const { return {}; }
   // What it chose for itself, a sentence each.

@@ -198,6 +198,7 @@ class MessageFlits final : public Network, public OwnClock {
     return ways_.used(carried);
   }
   std::int64_t messages() const override { return messages_; }
+  std::int64_t messages_under_way() const override { return static_cast<std::int64_t>(flights_.taken()); }
   // Over three links counts three.
   std::int64_t packets_over_links() const { return packets_over_links_; }
   std::int64_t flit_hops() const { return engine_->flit_hops(); }

@@ -51,6 +51,7 @@ class FlowNetwork final : public Network, public RoundObserver, public Fluids::C
   }
 
   Time send(const Message& message) override {
+    ++sent_;
     std::vector<MaxMin::Use> uses;
     Time latency;
     if (message.tree != kNoTree) {
@@ -83,6 +84,8 @@ class FlowNetwork final : public Network, public RoundObserver, public Fluids::C
     });
   }
 
+  bool chooses() const override { return adaptive_; }
+
   void begins(std::uint32_t number) override {
     const Message& message = under_way_[number];
     // It chooses when it begins to move, by the loads of that moment, which it could not know when it was
@@ -99,6 +102,7 @@ class FlowNetwork final : public Network, public RoundObserver, public Fluids::C
 
   // The receiver may send, and what is under way move in memory.
   void is_through(std::uint32_t number) override {
+    ++arrived_;
     const Message& message = under_way_[number];
     for (const MaxMin::Use& use : uses_of_senders(number))
       senders_->leave(use.link, message.sender, queue_.now(), sums_of(use.link));
@@ -150,6 +154,7 @@ class FlowNetwork final : public Network, public RoundObserver, public Fluids::C
 
   std::vector<LinkUse> links() const override { return ways_.used(carried_, classes_); }
   std::int64_t messages() const override { return messages_; }
+  std::int64_t messages_under_way() const override { return sent_ - arrived_; }
   std::vector<std::string> notes() const override {
     std::string collision = ways_.collision_note();
     return collision.empty() ? std::vector<std::string>{} : std::vector{std::move(collision)};
@@ -245,7 +250,7 @@ class FlowNetwork final : public Network, public RoundObserver, public Fluids::C
   std::optional<SendersOnLinks> senders_;  // where there are several
   const LinkClasses& classes_;
   std::vector<std::int64_t> rank_sizes_;  // of classes, per rank that stands for others
-  std::int64_t messages_ = 0;
+  std::int64_t messages_ = 0, sent_ = 0, arrived_ = 0;
 };
 
 class FlowLinks final : public MessageLinks {

@@ -46,8 +46,9 @@ void Fluids::handle(std::uint64_t argument) {
   }
 }
 
-void Fluids::begin(std::uint32_t fluid) {
+void Fluids::begin(std::uint32_t fluid, bool follows) {
   Flight& flight = flights_[fluid];
+  flight.follows = follows;
   if (flight.connection != kNoConnection) connections_[flight.connection].moving = fluid;
   flight.state = State::moving;
   flight.left = static_cast<double>(flight.bytes.value);
@@ -66,7 +67,14 @@ void Fluids::tell_begun() {
   client_.sort(begun_);
   for (const std::uint32_t fluid : begun_) {
     client_.begins(fluid);
-    if (flights_[fluid].bytes == Bytes(0)) continue;
+    Flight& flight = flights_[fluid];
+    if (flight.bytes == Bytes(0)) continue;
+    if (flight.follows) {
+      flight.rate = rates_.rate(fluid);
+      flight.done = later(flight.since, from_seconds(flight.left / flight.rate));
+      expect(fluid);
+      continue;
+    }
     rates_.add(fluid);
     changed_ = true;
   }
@@ -76,19 +84,20 @@ void Fluids::tell_begun() {
 void Fluids::end(std::uint32_t fluid) {
   Flight& flight = flights_[fluid];
   flight.state = State::closed;
-  if (flight.bytes > Bytes(0)) {
+  const std::uint32_t next =
+      flight.connection == kNoConnection ? kNone : connections_[flight.connection].first;
+  const bool follows = next != kNone && flight.bytes > Bytes(0) && flights_[next].bytes > Bytes(0) &&
+                       !client_.chooses() && rates_.replace(fluid, next);
+  if (flight.bytes > Bytes(0) && !follows) {
     rates_.remove(fluid);
     changed_ = true;
   }
   // The next of the connection goes before the receiver is told: what the receiver sends in answer comes
   // behind it.
-  if (flight.connection != kNoConnection) {
-    Connection& connection = connections_[flight.connection];
-    connection.moving = kNone;
-    if (const std::uint32_t next = connection.first; next != kNone) {
-      connection.first = flights_[next].next;
-      begin(next);
-    }
+  if (flight.connection != kNoConnection) connections_[flight.connection].moving = kNone;
+  if (next != kNone) {
+    connections_[flight.connection].first = flights_[next].next;
+    begin(next, follows);
   }
   client_.is_through(fluid);
 }

@@ -3,8 +3,9 @@
 // in which their first bytes came.
 //
 // Rates change only between rounds, once for all that began or ended in one, so that what happens depends
-// neither on the time nor on the order of events within a moment. Times are rounded to picoseconds.
-// Cost: two events a message, and the working out of rates wherever one begins or ends.
+// neither on the time nor on the order of events within a moment. Times are rounded to picoseconds. Cost: two
+// events a message, and the working out of rates wherever one begins or ends, but where the next one of a
+// connection takes the same way.
 #pragma once
 
 #include <bit>
@@ -28,6 +29,8 @@ class Fluids final : public EventHandler {
     virtual ~Client() = default;
     // Puts those that began in one round in the order in which they are told, where it matters.
     virtual void sort(std::span<std::uint32_t>) const {}
+    // Whether that call changes links.
+    virtual bool chooses() const { return false; }
     // It began to move in the round that ends: until the call returns, its links may still be changed.
     virtual void begins(std::uint32_t fluid) = 0;
     // All of it is through. It is remembered until the client closes it.
@@ -84,13 +87,14 @@ class Fluids final : public EventHandler {
     Time done;   // at this rate
     Time event;  // when it is looked at again, not after `done`
     State state = State::waiting;
+    bool follows = false;  // has its place among the rates from the one before it
   };
   struct Connection {
     std::uint32_t moving = kNone;
     std::uint32_t first = kNone, last = kNone;  // of those whose first bytes are there
   };
 
-  void begin(std::uint32_t fluid);
+  void begin(std::uint32_t fluid, bool follows = false);
   void end(std::uint32_t fluid);
   void tell_begun();
   void expect(std::uint32_t fluid);

@@ -128,6 +128,30 @@ void MaxMin::remove(std::uint32_t number) {
   touch(number);
 }
 
+bool MaxMin::replace(std::uint32_t from, std::uint32_t to) {
+  Flow &before = flows_[from], &after = flows_[to];
+  const auto alike = [](const Use& a, const Use& b) {
+    return a.link == b.link && a.copies == b.copies && a.share == b.share;
+  };
+  if (before.bottleneck == kNone || before.weight != after.weight ||
+      !std::ranges::equal(uses(from), uses(to), alike))
+    return false;
+  for (std::uint32_t old = before.begin, use = after.begin; use < after.end; ++old, ++use) {
+    place_[use] = place_[old];
+    links_[uses_[use].link].members[place_[use]] = {to, use};
+  }
+  after.rate = before.rate;
+  after.level = before.level;
+  after.bottleneck = before.bottleneck;
+  after.seen = before.seen;
+  after.fixed = before.fixed;
+  after.there = true;
+  before.rate = 0;
+  before.bottleneck = kNone;
+  before.there = false;
+  return true;
+}
+
 void MaxMin::swap_members(Link& link, std::uint32_t a, std::uint32_t b) {
   std::swap(link.members[a], link.members[b]);
   place_[link.members[a].use] = a;

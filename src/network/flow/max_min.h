@@ -50,6 +50,10 @@ class MaxMin {
 
   void add(std::uint32_t flow);
   void remove(std::uint32_t flow);
+  // One that is not there takes the place of another, and its rate, where it would use the same links alike
+  // and that one's rate is known: nobody's rate changes. Else nothing happens, and the answer is false.
+  // O(links of the flow).
+  bool replace(std::uint32_t from, std::uint32_t to);
 
   // Brings rates up to date and returns the flows that are there and whose rate may have changed, each once.
   std::span<const std::uint32_t> solve();

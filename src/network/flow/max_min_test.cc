@@ -103,7 +103,7 @@ TEST(MaxMin, LooksOnlyAtWhatIsConnected) {
 TEST(MaxMin, KeepsOnlyWhatWouldComeOutAgain) {
   std::mt19937 random(11);
   const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
-  std::int64_t looked_at = 0, there_at_all = 0;
+  std::int64_t looked_at = 0, there_at_all = 0, replaced = 0;
   for (int round = 0; round < 600; ++round) {
     // Some with many ties, some with hardly any; ways of one link to all.
     const std::uint32_t links = 2 + below(12), flows = 2 + below(24), kinds = 1 + below(9);
@@ -121,13 +121,23 @@ TEST(MaxMin, KeepsOnlyWhatWouldComeOutAgain) {
         if (below(rarely) == 0) of_flow.push_back({link, 1 + below(2), share});
       }
       if (of_flow.empty()) of_flow.push_back({below(links), 1, 1});
-      kept.open(of_flow);
     }
+    for (std::uint32_t flow = 1; flow < flows; flow += 2) {
+      if (below(4) == 0) uses[flow] = uses[flow - 1];
+    }
+    for (const std::vector<MaxMin::Use>& of_flow : uses) kept.open(of_flow);
     std::vector<bool> there(flows);
     for (int step = 0; step < 40; ++step) {
       for (std::uint32_t change = below(3) + 1; change > 0; --change) {
         const std::uint32_t flow = below(flows);
-        there[flow] ? kept.remove(flow) : kept.add(flow);
+        // Another that is alike may take its place, before or after others change.
+        const std::uint32_t twin = flow % 2 == 0 ? flow + 1 : flow - 1;
+        if (twin < flows && there[flow] && !there[twin] && kept.replace(flow, twin)) {
+          there[twin] = true;
+          ++replaced;
+        } else {
+          there[flow] ? kept.remove(flow) : kept.add(flow);
+        }
         there[flow] = !there[flow];
       }
       looked_at += static_cast<std::int64_t>(kept.solve().size());
@@ -141,6 +151,7 @@ TEST(MaxMin, KeepsOnlyWhatWouldComeOutAgain) {
     }
   }
   EXPECT_LT(4 * looked_at, 3 * there_at_all);
+  EXPECT_GT(replaced, 500);
 }
 
 // In any order, to the last bit.

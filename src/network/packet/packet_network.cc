@@ -122,6 +122,7 @@ class PacketNetwork final : public Network, public OwnClock {
     return ways_.used(carried);
   }
   std::int64_t messages() const override { return messages_; }
+  std::int64_t messages_under_way() const override { return static_cast<std::int64_t>(flights_.taken()); }
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = forward_notes();
     if (std::string collision = ways_.collision_note(); !collision.empty())

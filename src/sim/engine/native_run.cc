@@ -151,7 +151,7 @@ void NativeRun::round_over() {
   });
   memoised_.round_over();
   time_fold_.round_over();
-  progress_.messages_sent(network_->messages());
+  progress_.messages_done(network_->messages() - network_->messages_under_way());
 }
 
 // Besides those of collectives: the node of the program a message belongs to; in custom collectives, how many

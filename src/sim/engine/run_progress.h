@@ -1,7 +1,7 @@
 // How much of a run is done, for who waits (base/progress.h). Nodes and the messages of their collectives
-// count alike: both take about the same time to play. Messages count as they are sent, or with the node where
-// they are not played (sim/memo/memoised_collectives.h); what was foreseen of a collective is all counted by
-// its end. Cost: O(1) per node and round.
+// count alike: both take about the same time to play. Messages count as they are sent, or arrive where the
+// network plays their way, or with the node where they are not played (sim/memo/memoised_collectives.h); what
+// was foreseen of a collective is all counted by its end. Cost: O(1) per node and round.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class RunProgress {
   }
 
   // So many in all.
-  void messages_sent(std::int64_t messages) { tell(static_cast<double>(nodes_ + messages)); }
+  void messages_done(std::int64_t messages) { tell(static_cast<double>(nodes_ + messages)); }
   void node_done(NodeKind kind, std::uint64_t payload) {
     ++nodes_;
     by_nodes_ += 1 + (kind == NodeKind::collective ? messages_[payload] : 0);
