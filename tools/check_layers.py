@@ -7,6 +7,8 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - doors: another module's headers are included only where they lie at its root (src/read/read.h), never out of its
   rooms (src/read/onnx/); the rooms of ir are open;
 - that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
+- that what is used of the headers which fast builds compile once (PRECOMPILED) is included by the source itself or by a
+  header of ours that it includes: other builds compile without them;
 - that only tests include GoogleTest, and only study knows MPI and SQLite; a module's tests may use in addition what
   armilla_module_tests(... USES ...) names;
 - that every source named in a comment or a page of docs/ is there: "read/onnx/ops.h" or "src/read/onnx/ops.h";
@@ -54,6 +56,32 @@ RESERVED_HEADERS = {
     "mpi.h": ("study", "only study knows MPI"),
     "sqlite3.h": ("study", "only study knows SQLite"),
 }
+# Headers that ARMILLA_FAST_BUILD compiles once for all sources (cmake/ArmillaModule.cmake), and names that come from them.
+PRECOMPILED = {
+    "algorithm": "std::(?:ranges::)?(?:all_of|any_of|none_of|binary_search|clamp|copy|copy_if|copy_n|count_if|equal|fill|"
+    "find|find_if|generate|lower_bound|max|max_element|min|min_element|minmax|nth_element|partial_sort|partition|"
+    "remove|remove_if|reverse|rotate|sort|stable_sort|transform|unique|upper_bound)",
+    "array": "std::(?:array|to_array)",
+    "filesystem": "std::filesystem",
+    "fmt/format.h": "fmt::(?:format|format_to|memory_buffer|print)",
+    "fmt/ranges.h": "fmt::join",
+    "fstream": "std::[io]?fstream",
+    "functional": "std::(?:function|greater|invoke|less|minus|multiplies|plus)",
+    "map": "std::(?:multi)?map",
+    "memory": "std::(?:make_shared|make_unique|shared_ptr|unique_ptr|weak_ptr)",
+    "nlohmann/json.hpp": "nlohmann::(?:ordered_)?json",
+    "numeric": "std::(?:accumulate|exclusive_scan|gcd|inclusive_scan|inner_product|iota|lcm|partial_sum|reduce)",
+    "optional": "std::(?:make_optional|nullopt|optional)",
+    "set": "std::(?:multi)?set",
+    "span": "std::(?:as_bytes|span)",
+    "string": "std::(?:string|to_string|sto[dfiul]+)",
+    "unordered_map": "std::unordered_map",
+    "vector": "std::vector",
+}
+USES_OF = {header: re.compile(rf"(?<![\w:]){names}\b") for header, names in PRECOMPILED.items()}
+# Headers that stand for another of the table, because they say that they include it.
+INCLUDED_BY = {"fmt/format.h": {"fmt/ranges.h"}, "nlohmann/json.hpp": {"nlohmann/json_fwd.hpp"}}
+TEXT_OR_COMMENT = re.compile(r'//[^\n]*|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 MAX_LINES = 800
 MAX_SOURCES = 15
 # Pages whose names of code must be those of today's tree; the second column of a table row is its module.
@@ -89,7 +117,7 @@ CODE_IDENTIFIER = re.compile(r"\b(?!k?My)(?:[a-z]\w*_\w+|[A-Z]\w*[a-z]\w*[A-Z]\w
 PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+|\w+\.(?:h|cc|py|sh|txt|md)\b")
 MODULE_ROW = re.compile(r"\| \d+ \| `(\w+)` \|")
 CMAKE_COMMAND = re.compile(r"\b(armilla_module|armilla_module_tests)\s*\(([^()]*)\)")
-CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "TOGETHER", "O2", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
+CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "O2", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -130,6 +158,7 @@ def check(root):
     for path in sorted(root.glob("docs/**/*.md")) + sorted(root.glob("*.md")):
         check_named_sources(path, path.read_text(encoding="utf-8").splitlines(), root, violations)
     check_installed(root, violations)
+    check_precompiled(root, violations)
     pages = [root / page for page in TREE_PAGES if (root / page).is_file()]
     if pages:
         paths, words = names_of_tree(root)
@@ -157,6 +186,35 @@ def check_installed(root, violations):
         violations.append(Violation(f"src/{found[header][0]}", found[header][1], rule))
     for header in sorted(INSTALLED_BESIDE - beside):
         violations.append(Violation(f"src/{public}", 1, f"{header} is not installed: INSTALLED_BESIDE names it"))
+
+
+def check_precompiled(root, violations):
+    """Reports sources that compile only where the headers of PRECOMPILED are compiled in advance."""
+    ours, others, texts = {}, {}, {}  # by path under src/: headers of ours, other headers, lines
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix in (".h", ".cc"):
+            text = path.read_text(encoding="utf-8")
+            name = relative(path, root / "src")
+            found = [include.group(2) for include in map(INCLUDE.match, text.splitlines()) if include]
+            ours[name] = [header for header in found if (root / "src" / header).is_file()]
+            others[name] = set(found) - set(ours[name])
+            # Texts and comments use nothing; lines keep their numbers.
+            texts[name] = TEXT_OR_COMMENT.sub(lambda part: "\n" * part.group().count("\n"), text).splitlines()
+
+    for name in texts:
+        seen, waiting = {name}, [name]
+        while waiting:
+            for header in ours[waiting.pop()]:
+                if header not in seen:
+                    seen.add(header)
+                    waiting.append(header)
+        included = set().union(*(others[header] for header in seen))
+        for header, uses in USES_OF.items():
+            if ({header} | INCLUDED_BY.get(header, set())) & included:
+                continue
+            first = next((number for number, line in enumerate(texts[name], 1) if uses.search(line)), None)
+            if first:
+                violations.append(Violation(f"src/{name}", first, f"uses what <{header}> declares and does not include it"))
 
 
 def names_of_tree(root):

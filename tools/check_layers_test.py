@@ -2,6 +2,7 @@
 """Tests of check_layers.py on small trees made here: each breaks one rule and must be reported whole."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,22 @@ class Includes(unittest.TestCase):
     def test_allowed(self):
         text = '#include "base/error.h"\n#include <vector>\n#include <fmt/format.h>\n'
         self.assertEqual(violations(IR | {"src/ir/model.cc": text}), [])
+
+    def test_of_what_fast_builds_compile_in_advance(self):
+        own = "// std::set\n#include <map>\nauto text = \"std::set\";\nstd::map<int, std::set<int>> sets;\n"
+        rule = "uses what <set> declares and does not include it"
+        self.assertEqual(violations(IR | {"src/ir/model.cc": own}), [f"src/ir/model.cc:4: {rule}"])
+        header = HEADER + "#include <set>\n"
+        self.assertEqual(violations(IR | {"src/ir/sets.h": header, "src/ir/model.cc": '#include "ir/sets.h"\n' + own}), [])
+
+    def test_names_all_that_fast_builds_compile_in_advance(self):
+        root = pathlib.Path(check_layers.__file__).resolve().parent.parent
+        cmake = (root / "cmake/ArmillaModule.cmake").read_text(encoding="utf-8")
+        lists = re.findall(r"HEADERS((?:\s+<[\w/.]+>)+)", cmake)
+        self.assertEqual(len(lists), 2)
+        headers = {name for names in lists for name in re.findall(r"<([\w/.]+)>", names)}
+        # Only tests may include these (RESERVED_HEADERS), and each of them does.
+        self.assertEqual(headers - {"gtest/gtest.h", "gmock/gmock.h"}, set(check_layers.PRECOMPILED))
 
     def test_upwards(self):
         self.assertEqual(

@@ -6,6 +6,7 @@
 // checked against its parameter table: unknown names, missing units and values out of range are Errors.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>

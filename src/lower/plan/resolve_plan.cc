@@ -35,9 +35,9 @@ void require_positive(const Count& count, std::string_view name, const std::stri
 }
 
 // Degrees and ranks: derives at most one degree, and the ranks where they are not said.
-class Degrees {
+class DegreesOfPlan {
  public:
-  Degrees(const PlanRequest& request, std::int64_t devices, bool elastic, std::int64_t group)
+  DegreesOfPlan(const PlanRequest& request, std::int64_t devices, bool elastic, std::int64_t group)
       : where_(request.where),
         ranks_where_(request.ranks_where.empty() ? request.where : request.ranks_where),
         devices_(devices),
@@ -412,7 +412,7 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
   const std::string& where = request.where;
   const PipelineScheduleInfo& schedule =
       find_component("schedule", pipeline_schedules(), plan.schedule, place_of(request, {"plan.schedule"}));
-  Degrees(request, devices, elastic, group).resolve(plan);
+  DegreesOfPlan(request, devices, elastic, group).resolve(plan);
   // 1 is what a plan without the key has; some schedules need more chunks.
   if (plan.virtual_stages == 1) plan.virtual_stages = schedule.usual_chunks;
   // 1F1B over several chunks per rank is the interleaved schedule (Narayanan et al. 2021).

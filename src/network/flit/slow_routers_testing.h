@@ -2,6 +2,7 @@
 // of speed: matrices of requests, queues that are searched, every router in every cycle.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <functional>

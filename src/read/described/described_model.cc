@@ -1,6 +1,7 @@
 #include "read/described/described_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

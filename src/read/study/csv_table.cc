@@ -1,6 +1,7 @@
 #include "read/study/csv_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

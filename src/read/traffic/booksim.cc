@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -97,9 +98,9 @@ struct Named {
   std::string_view name;
   Value value;
 };
-constexpr std::array kTopologies = {Named{"mesh", FlitTopology::mesh}, Named{"torus", FlitTopology::torus},
-                                    Named{"fattree", FlitTopology::fat_tree},
-                                    Named{"dragonflynew", FlitTopology::dragonfly}};
+constexpr std::array kTopologyKeys = {Named{"mesh", FlitTopology::mesh}, Named{"torus", FlitTopology::torus},
+                                      Named{"fattree", FlitTopology::fat_tree},
+                                      Named{"dragonflynew", FlitTopology::dragonfly}};
 constexpr std::array kPatterns = {
     Named{"uniform", FlitPattern::uniform},    Named{"transpose", FlitPattern::transpose},
     Named{"tornado", FlitPattern::tornado},    Named{"bitcomp", FlitPattern::bit_complement},
@@ -300,7 +301,7 @@ class BooksimReader {
 
  private:
   void topology(FlitStudy& study) {
-    study.topology = named("topology", kTopologies, FlitTopology::torus);
+    study.topology = named("topology", kTopologyKeys, FlitTopology::torus);
     study.k = whole("k", 8, 1, 1 << 20);
     study.n = whole("n", 2, 1, 64);
     std::vector<std::string_view> known;

@@ -50,10 +50,10 @@ struct CallsOver {
   }
 };
 
-class Finder {
+class LoneFinder {
  public:
-  Finder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-         const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once = AtOnce::none)
+  LoneFinder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+             const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once = AtOnce::none)
       : at_once_(at_once),
         graph_(graph),
         issued_(issued),
@@ -290,7 +290,7 @@ class Finder {
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
                        const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner,
                        AtOnce at_once) {
-  Finder finder(graph, issued, machine, classes, planner, at_once);
+  LoneFinder finder(graph, issued, machine, classes, planner, at_once);
   lone_ = finder.find(what_if);
   if (at_once == AtOnce::none) in_turn_ = finder.find_sometimes(lone_);
   passes_others_ = finder.passes_others();
@@ -298,7 +298,7 @@ LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const
 
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
                        const RankClasses& classes, CollectivePlanner& planner) {
-  Finder finder(graph, issued, machine, classes, planner);
+  LoneFinder finder(graph, issued, machine, classes, planner);
   lone_ = finder.none();
   in_turn_ = finder.find_sometimes(lone_);
   passes_others_ = finder.passes_others();

@@ -13,14 +13,14 @@
 namespace armilla {
 namespace {
 
-struct Axis {
+struct LinkAxis {
   double size = 1;       // of the group in the dimension
   double bandwidth = 0;  // of a rank's links in it
   bool is_ring = false, reduces = false;
 };
 
-Axis axis_of(const Dimension& dimension, std::int64_t size) {
-  Axis axis{static_cast<double>(size), dimension.bandwidth.value, passes_others(dimension)};
+LinkAxis axis_of(const Dimension& dimension, std::int64_t size) {
+  LinkAxis axis{static_cast<double>(size), dimension.bandwidth.value, passes_others(dimension)};
   if (links_every_pair(dimension)) axis.bandwidth *= axis.size - 1;
   if (axis.is_ring && dimension.size > 2) axis.bandwidth *= 2;
   return axis;
@@ -143,7 +143,7 @@ Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, 
   if (!layout.is_grid() && machine.graph.empty())
     return from_seconds(seconds_of_no_grid(call, layout, machine, reducing));
   const auto ranks = static_cast<double>(layout.ranks.size());
-  std::vector<Axis> axes;
+  std::vector<LinkAxis> axes;
   const std::vector<std::int64_t> sizes = layout.sizes();
   for (std::size_t d = 0; d < machine.dimensions.size(); ++d) {
     const std::int64_t size = layout.is_grid() ? sizes[d] : machine.dimensions[d].size;
@@ -176,7 +176,7 @@ Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, 
     }
     most = std::max(most, volume(call, ranks, members, reduces) / (members * bandwidth));
   }
-  for (const Axis& axis : axes) {
+  for (const LinkAxis& axis : axes) {
     if (call.kind != CollectiveKind::all_to_all || !axis.is_ring || !layout.is_grid()) continue;
     const double half = ranks * std::floor(axis.size / 2) / axis.size;
     most = std::max(most, volume(call, ranks, half, false) / (ranks / axis.size * axis.bandwidth));

@@ -22,7 +22,7 @@ bool has_trace_suffix(const std::string& path) {
   return path.ends_with(".et") || path.ends_with(".et.gz") || path.ends_with(".eg");
 }
 
-std::string text_of(const std::string& path) {
+std::string text_in(const std::string& path) {
   const MappedFile file(path);
   return {file.bytes().begin(), file.bytes().end()};
 }
@@ -51,7 +51,7 @@ std::int64_t rank_count(const ConvertOptions& options) {
 }
 
 ConvertInput read_text_job(const std::string& path, const ConvertOptions& options) {
-  const std::string text = text_of(path);
+  const std::string text = text_in(path);
   if (options.as_chakra) {
     ConvertInput input;
     input.job.ranks = text_chakra_as_converter(text, path, rank_count(options), options.passes);
@@ -69,7 +69,7 @@ ConvertInput read_flexflow_job(const std::string& path, const ConvertOptions& op
   if (options.as_chakra && megahertz != std::floor(megahertz))
     throw Error("--frequency", "Chakra's converter takes whole megahertz");
   FlexflowTraces traces =
-      parse_flexflow(text_of(path), path, {options.as_chakra, static_cast<std::int64_t>(megahertz)});
+      parse_flexflow(text_in(path), path, {options.as_chakra, static_cast<std::int64_t>(megahertz)});
   ConvertInput input;
   input.job.ranks = std::move(traces.ranks);
   if (traces.told > 0)

@@ -23,7 +23,7 @@ struct Access {
   std::uint64_t node_id = 0;
 };
 
-struct Tensor {
+struct AccessedTensor {
   std::string name;
   std::uint64_t bytes = 0;
   std::vector<Access> reads, writes;
@@ -53,11 +53,11 @@ class Tracker {
   void record(std::size_t node, Time start, Time end) {
     // A tensor that is read before anybody wrote it was there from the beginning.
     const Access access{start, end, std::string(trace_.name_of_node(node)), trace_.id[node]};
-    for_each_tensor(node, "inputs", [&](Tensor& tensor) {
+    for_each_tensor(node, "inputs", [&](AccessedTensor& tensor) {
       if (tensor.writes.empty()) tensor.writes.push_back({Time(0), kUnwritten, "UNDEFINED", UINT64_MAX});
       tensor.reads.push_back(access);
     });
-    for_each_tensor(node, "outputs", [&](Tensor& tensor) { tensor.writes.push_back(access); });
+    for_each_tensor(node, "outputs", [&](AccessedTensor& tensor) { tensor.writes.push_back(access); });
   }
 
   LocalMemory finish() {
@@ -108,13 +108,14 @@ class Tracker {
     return bytes;
   }
 
-  Json event(const Tensor& tensor, std::string_view category, std::string_view phase, Time at,
+  Json event(const AccessedTensor& tensor, std::string_view category, std::string_view phase, Time at,
              std::int64_t process, std::size_t thread, Json arguments) const {
     return {{"args", std::move(arguments)}, {"cat", category}, {"name", tensor.name},   {"ph", phase},
             {"pid", process + rank_},       {"tid", thread},   {"ts", trace_micros(at)}};
   }
 
-  void add_access(const Tensor& tensor, std::size_t thread, std::string_view category, const Access& access) {
+  void add_access(const AccessedTensor& tensor, std::size_t thread, std::string_view category,
+                  const Access& access) {
     const Json arguments = {
         {"node_id", access.node_id}, {"node_name", access.node_name}, {"size", tensor.bytes}};
     events_.push_back(event(tensor, category, "B", access.start, 0, thread, arguments));
@@ -144,7 +145,7 @@ class Tracker {
   // A tensor is held from its first write to its last read; without a reader, to the end.
   Time add_usage() {
     std::map<Time, std::pair<std::uint64_t, std::uint64_t>> changes;  // born and released bytes
-    for (const Tensor& tensor : tensors_) {
+    for (const AccessedTensor& tensor : tensors_) {
       changes[tensor.born()].first += tensor.bytes;
       if (!tensor.reads.empty()) changes[tensor.last_read()].second += tensor.bytes;
     }
@@ -190,7 +191,7 @@ class Tracker {
                        {"pid", process},
                        {"tid", 0}});
     for (const Life& life : lives) {
-      const Tensor& tensor = tensors_[life.tensor];
+      const AccessedTensor& tensor = tensors_[life.tensor];
       const Time spread = lives.front().length - lives.back().length;
       // Sorted by length and spread over the rows in proportion to it, as the peer's heat map does.
       const auto position =
@@ -232,7 +233,7 @@ class Tracker {
 
   const ChakraTrace& trace_;
   std::int32_t rank_;
-  std::vector<Tensor> tensors_;  // in order of appearance
+  std::vector<AccessedTensor> tensors_;  // in order of appearance
   std::unordered_map<std::string, std::size_t> index_;
   Json events_ = Json::array();
   std::uint64_t peak_ = 0;

@@ -140,7 +140,7 @@ Interconnect drawn_links(const Machine& machine) {
 struct Point {
   double x = 0, y = 0;
 };
-struct Layout {
+struct Places {
   std::vector<Point> devices;  // from the upper left corner
   double width = 0, height = 0;
   bool flat = true;  // one row
@@ -148,10 +148,10 @@ struct Layout {
 
 // Devices, dimension in dimension: those of rings and meshes in rows and columns by turns, those that are
 // joined crosswise around a circle, those below switches side by side.
-Layout layout_of(const Machine& machine, const Interconnect& graph) {
+Places layout_of(const Machine& machine, const Interconnect& graph) {
   constexpr double kCell = 28, kWideCell = 50;
   const std::int64_t devices = graph.devices();
-  Layout layout;
+  Places layout;
   std::vector<bool> direct(machine.dimensions.size());
   for (const Cable& cable : graph.cables) {
     if (graph.nodes[cable.a].kind == NetworkNodeKind::device &&
@@ -176,7 +176,7 @@ Layout layout_of(const Machine& machine, const Interconnect& graph) {
     const auto size = static_cast<double>(dimension.size);
     const double gap = layout.devices.size() > 1 ? kWideCell / 2 : 0;
     const double radius = around ? (std::max(layout.width, layout.height) + gap) * size / 6 : 0;
-    const Layout inner = layout;
+    const Places inner = layout;
     layout.devices.clear();
     for (std::int64_t i = 0; i < dimension.size; ++i) {
       const auto place = static_cast<double>(i);
@@ -212,7 +212,7 @@ std::string write_interconnect_dot(const Machine& machine) {
 std::string write_interconnect_svg(const Machine& machine) {
   constexpr double kRow = 120, kLeast = 28, kMargin = 50;
   const Interconnect graph = drawn_links(machine);
-  const Layout layout = layout_of(machine, graph);
+  const Places layout = layout_of(machine, graph);
   const std::vector<std::int32_t> tier = tiers_of(graph);
   const std::int32_t top = tier.empty() ? 0 : *std::ranges::max_element(tier);
   std::vector<std::int64_t> in_tier(static_cast<std::size_t>(top) + 1);

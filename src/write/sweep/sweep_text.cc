@@ -11,7 +11,7 @@
 namespace armilla {
 namespace {
 
-constexpr std::size_t kMostRows = 50;
+constexpr std::size_t kMostRuns = 50;
 
 std::size_t figure_called(std::string_view name) {
   const auto figures = headline_figures();
@@ -44,7 +44,7 @@ std::string write_sweep_text(const SweepResult& result, const TextStyle& style) 
   std::map<std::string, std::int64_t> reasons;
   for (const SweepRun& run : result.runs) {
     if (run.state == SweepState::failed) ++reasons[run.message];
-    if (table.rows.size() == kMostRows) continue;
+    if (table.rows.size() == kMostRuns) continue;
     std::vector<std::string> row;
     for (const std::string& value : run.values) row.push_back(value.empty() ? "-" : value);
     if (run.state == SweepState::done) {
@@ -65,9 +65,9 @@ std::string write_sweep_text(const SweepResult& result, const TextStyle& style) 
     table.rows.push_back(std::move(row));
   }
   std::string text = to_text(table, 0, style);
-  if (result.runs.size() > kMostRows) {
+  if (result.runs.size() > kMostRuns) {
     text += fmt::format("... and {} more\n",
-                        with_separators(static_cast<std::int64_t>(result.runs.size() - kMostRows)));
+                        with_separators(static_cast<std::int64_t>(result.runs.size() - kMostRuns)));
   }
   std::string sum = fmt::format("{}: {} done", runs_of(static_cast<std::int64_t>(result.runs.size())),
                                 with_separators(result.count(SweepState::done)));

@@ -15,7 +15,7 @@ namespace armilla {
 namespace {
 
 // The busiest links come first: those that are left out carried less.
-constexpr std::size_t kMostRows = 40, kMostCounted = 200;
+constexpr std::size_t kLinksShown = 40, kMostCounted = 200;
 
 double start_of(const TrafficSamples& samples, std::size_t interval) {
   return samples.interval_s * static_cast<double>(interval);
@@ -25,7 +25,7 @@ double start_of(const TrafficSamples& samples, std::size_t interval) {
 std::string heat_map(const TrafficSamples& samples, double top, const std::string& what, double most,
                      const std::function<double(const LinkSamples&, std::size_t)>& value) {
   constexpr double kLeft = 210, kWidth = 640, kRow = 14;
-  const std::size_t rows = std::min(kMostRows, samples.links.size());
+  const std::size_t rows = std::min(kLinksShown, samples.links.size());
   const std::size_t columns = samples.links.front().utilisation.size();
   const double cell = kWidth / static_cast<double>(columns);
   std::string svg = fmt::format("<g transform=\"translate({},{:.1f})\">\n<text y=\"-6\">{}</text>\n", kLeft,
@@ -86,7 +86,7 @@ std::string write_link_samples_svg(const TrafficSamples& samples, const std::str
     longest = std::max(longest, *std::ranges::max_element(link.queue_bytes));
     paused = std::max(paused, *std::ranges::max_element(link.paused_share));
   }
-  const double step = 14 * static_cast<double>(std::min(kMostRows, samples.links.size())) + 60;
+  const double step = 14 * static_cast<double>(std::min(kLinksShown, samples.links.size())) + 60;
   double top = 60;
   svg += heat_map(samples, top, "utilisation of links, pale to dark: 0 to 100 %", 1,
                   [](const LinkSamples& link, std::size_t i) { return link.utilisation[i]; });
