@@ -86,7 +86,8 @@ void set_pauses(PacketSettings& settings, const ParameterValues& values) {
           fmt::format("omit it, or choose another cc than {}", row_of(settings.congestion_control).name));
   }
   if (!values.is_set("xoff")) {
-    if (values.is_set("xon")) throw Error(values.where("xon"), "has a meaning beside xoff only");
+    if (values.is_set("xon"))
+      throw Error(values.where("xon"), "has a meaning beside xoff only", "add xoff=, or omit xon");
     return;
   }
   // A port has so much for itself, which no pause is for.
