@@ -444,6 +444,26 @@ TEST(PytorchMemory, ArraysThatExchangeWeightsTakeMemoryWhereShardsAreLarge) {
   EXPECT_NEAR(idle(8, 256, Host::compiled).first, 0, kRounding);
 }
 
+// Tables that are not divided are whole on every rank, which looks up its own tokens alone.
+TEST(PytorchMemory, WholeEmbeddingsAreOnEveryTensorRank) {
+  Plan plan = plan_under(Framework::pytorch, Host::compiled);
+  plan.ranks = plan.tensor = 4;
+  plan.sequence_parallel = true;
+  const MemoryUse divided = use_under(plan);
+  plan.embedding_parallel = false;
+  const MemoryUse whole = use_under(plan);
+  constexpr std::int64_t kMore = kLlamaVocabulary * kLlamaHidden * 3 / 4;
+  EXPECT_EQ(whole.weights, divided.weights + Bytes(2 * kMore));
+  EXPECT_EQ(whole.optimizer, divided.optimizer + Bytes(12 * kMore));
+  EXPECT_EQ(shape_under(plan, 0).output, Bytes(2 * kLlamaTokens * kLlamaHidden / 4));
+  const auto exchanges = [&](const Pass& pass) {
+    return std::ranges::count(pass.steps, NodeKind::collective, &PassStep::kind);
+  };
+  EXPECT_EQ(exchanges(shape_under(plan, 0).forward), 0);
+  plan.embedding_parallel = true;
+  EXPECT_EQ(exchanges(shape_under(plan, 0).forward), 1);
+}
+
 // It is one operation, which makes the gradient where the probabilities are.
 TEST(PytorchMemory, ALossOverPartsOfTheVocabularyHoldsTheLogitsBesideThem) {
   Plan plan = plan_under(Framework::pytorch, Host::eager);

@@ -394,6 +394,7 @@ TEST(RowStudy, FrameworksAreToldByName) {
   row.source = "KempnerForge";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.loss, LossKernel::narrow);
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.loss_parallel);
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.embedding_parallel);
   row.source.clear();
   row.notes = "MaxText";
   row.tensor = 1;
