@@ -170,6 +170,8 @@ struct Plan {
   // Logits that tensor parallelism divides stay divided for the loss; otherwise every rank gathers all of
   // them (PyTorch's loss_parallel; ColwiseParallel(output_layouts=Replicate()) without it).
   bool loss_parallel = true;
+  // Tables of embeddings are divided by the vocabulary; otherwise every tensor rank has all of them.
+  bool embedding_parallel = true;
 
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;

@@ -37,7 +37,7 @@ namespace armilla {
 //   temporary    BlockShape::working of the block at the peak; without accumulation fusion the gradient of
 //                its largest weight, too
 //   fragmentation           kFragmentation of all of these but what is freed late: what a caching allocator
-//                loses
+//                loses; and what arrays that exchange weights under ZeRO-1 leave idle
 //   framework    driver, context and buffers of the collective library (framework_memory, below), on top of
 //                the peak
 // The peak is that of the walk over the order, not a sum of peaks: activations and temporary are those of the

@@ -29,6 +29,7 @@ struct Degrees {
   bool holds_gathered = false;     // what it gathers is kept for the backward pass
   bool all_to_all_context = false;
   bool loss_parallel = true;  // Plan::loss_parallel
+  bool embedding_parallel = true;
   bool folds_passes = false;  // is_foldable's are part of their neighbours' kernels
   Share sequence;             // of a sequence's tokens, by context parallelism
   Share load;                 // tokens of this expert position, relative to the mean
@@ -60,6 +61,8 @@ bool is_foldable(const Operator& op);
 
 Layout lay_out(const Model& model, const Degrees& degrees);
 
+// Whether it looks tokens up in a table that tensor parallelism may divide.
+bool is_table(const Operator& op);
 std::int64_t tensor_degree(const Operator& op, const Degrees& degrees);
 // Part of its weights' outputs, inputs, heads or rows that an operator's tensor rank works on.
 Share split_share(const Model& model, const Operator& op, const Layout& layout);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lower/memory.h"
@@ -355,6 +356,112 @@ TEST(PytorchMemory, WhatIsFreedLateIsBoundedByTheQueueOfLaunches) {
   EXPECT_EQ(deep(24), (2 * 24 + 1) * kWhole + kLoss);
   // 32 of 50 blocks.
   EXPECT_EQ(deep(48), ((2 * 48 + 1) * kWhole + kLoss) * 32 / 50);
+}
+
+// Hosts that are ahead of a slow device in every pass have all passes in flight in the queue: the last
+// forward pass, and of those before, both ways, what fits beside it.
+TEST(PytorchMemory, SlowDevicesFreeThePassesOfAPipelineLate) {
+  constexpr std::int64_t kWhole = 2 * kLlamaTokens * kLlamaHidden;
+  const auto late = [](std::int64_t layers, std::int64_t stages, FlopRate rate) {
+    Plan plan = plan_under(Framework::pytorch, Host::eager);
+    plan.tensor = 2;
+    plan.sequence_parallel = true;
+    plan.pipeline = stages;
+    plan.ranks = 2 * stages;
+    plan.batch = plan.micro_batches = 8;
+    const Model model = read_described_yaml(
+        fmt::format("family: llama\nlayers: {}\nhidden: 1024\nheads: 8\nfeed_forward: 4096\n"
+                    "vocabulary: 32768\nsequence: 2048\n",
+                    layers),
+        "m", {});
+    Device device;
+    device.matrix_rate[DType::bf16] = rate;
+    return hybrid_memory(lower_hybrid(model, plan), plan, device)
+        .front()
+        .use.buffer(MemoryBuffer::freed_late)
+        .value;
+  };
+  const FlopRate quick(1e15), slow(1e13);
+  EXPECT_EQ(late(4, 2, quick), 0);
+  // Two passes in flight, each of the embedding and two layers.
+  EXPECT_EQ(late(4, 2, slow), 2 * (1 + 2 * 2) * kWhole);
+  EXPECT_EQ(late(4, 4, quick), 2 * (1 + 2) * kWhole);
+  EXPECT_EQ(late(4, 4, slow), 4 * (1 + 2) * kWhole);
+  // 21 blocks forward are 672 launches, which leaves room for 7 of the pass before.
+  EXPECT_EQ(late(40, 2, slow), (1 + 2 * 20) * kWhole * 28 / 21);
+}
+
+// Whatever the device, where steps show that the host is the slower one.
+TEST(PytorchMemory, NothingIsFreedLateOnManyRanks) {
+  const std::string text =
+      "family: llama\nlayers: 4\nhidden: 1024\nheads: 32\nfeed_forward: 4096\nvocabulary: 32768\n"
+      "sequence: 2048\n";
+  const Model model = read_described_yaml(text, "m", {});
+  const auto late = [&](std::int64_t tensor, std::int64_t ranks) {
+    Plan plan = plan_under(Framework::pytorch, Host::eager);
+    plan.tensor = tensor;
+    plan.ranks = ranks;
+    return hybrid_memory(lower_hybrid(model, plan), plan, Device())
+        .front()
+        .use.buffer(MemoryBuffer::freed_late);
+  };
+  EXPECT_GT(late(4, 256), Bytes(0));
+  EXPECT_EQ(late(4, 512), Bytes(0));
+  EXPECT_GT(late(32, 512), Bytes(0));
+}
+
+// Nine arrays of an eighth of the weights, in memory that the optimizer's states (8 bytes per parameter, of
+// which a rank has an eighth) and the working set do not use later.
+TEST(PytorchMemory, ArraysThatExchangeWeightsTakeMemoryWhereShardsAreLarge) {
+  const auto idle = [](std::int64_t replicas, std::int64_t sequence, Host host) {
+    const Model model = read_described_yaml(
+        fmt::format("family: llama\nlayers: 4\nhidden: 1024\nheads: 8\nfeed_forward: 4096\n"
+                    "vocabulary: 32768\nsequence: {}\n",
+                    sequence),
+        "m", {});
+    Plan plan = plan_under(Framework::pytorch, host);
+    plan.zero_stage = 1;
+    plan.pipeline = 2;
+    plan.ranks = 2 * replicas;
+    plan.batch = plan.micro_batches = 2;
+    const MemoryUse use = hybrid_memory(lower_hybrid(model, plan), plan, Device()).front().use;
+    const Bytes in_use = use.weights + use.gradients + use.optimizer + use.activations + use.temporary +
+                         use.communication_buffers();
+    const double expected =
+        static_cast<double>(use.weights.value) * (1 + (1 - 4.0) / static_cast<double>(replicas)) -
+        static_cast<double>(use.temporary.value);
+    return std::pair(static_cast<double>(use.fragmentation.value) - 0.04 * static_cast<double>(in_use.value),
+                     expected);
+  };
+  constexpr double kRounding = 1'024;
+  const auto [lost, expected] = idle(8, 256, Host::eager);
+  EXPECT_GT(expected, 1e6);
+  EXPECT_NEAR(lost, expected, kRounding);
+  // Two replicas: the states take as much.
+  EXPECT_NEAR(idle(2, 256, Host::eager).first, 0, kRounding);
+  // Activations leave blocks that are large enough.
+  EXPECT_NEAR(idle(8, 4096, Host::eager).first, 0, kRounding);
+  EXPECT_NEAR(idle(8, 256, Host::compiled).first, 0, kRounding);
+}
+
+// Tables that are not divided are whole on every rank, which looks up its own tokens alone.
+TEST(PytorchMemory, WholeEmbeddingsAreOnEveryTensorRank) {
+  Plan plan = plan_under(Framework::pytorch, Host::compiled);
+  plan.ranks = plan.tensor = 4;
+  plan.sequence_parallel = true;
+  const MemoryUse divided = use_under(plan);
+  plan.embedding_parallel = false;
+  const MemoryUse whole = use_under(plan);
+  constexpr std::int64_t kMore = kLlamaVocabulary * kLlamaHidden * 3 / 4;
+  EXPECT_EQ(whole.weights, divided.weights + Bytes(2 * kMore));
+  EXPECT_EQ(whole.optimizer, divided.optimizer + Bytes(12 * kMore));
+  EXPECT_EQ(shape_under(plan, 0).output, Bytes(2 * kLlamaTokens * kLlamaHidden / 4));
+  const auto exchanges = [&](const Pass& pass) {
+    return std::ranges::count(pass.steps, NodeKind::collective, &PassStep::kind);
+  };
+  EXPECT_EQ(exchanges(shape_under(plan, 0).forward), 0);
+  plan.embedding_parallel = true;
+  EXPECT_EQ(exchanges(shape_under(plan, 0).forward), 1);
 }
 
 // It is one operation, which makes the gradient where the probabilities are.

@@ -204,29 +204,79 @@ Exchanged exchanged_by(const BlockShape& shape, bool gathers_logits) {
   return result;
 }
 
-// What collectives were given is free for others when the device has passed them, not when the host has
-// (Tensor.record_stream). The host is ahead by what CUDA queues, 1,024 launches, of which a layer's passes
-// make some 32 and 48 (counted in nanotron's LlamaDecoderLayer). Compiled programs place what they exchange
-// in memory themselves.
-std::int64_t freed_late(const RoleParts& parts, const Plan& plan, std::int64_t most_in_flight) {
-  if (!runs_operator_by_operator(plan) || parts.summing_blocks == 0) return 0;
+// Of both passes of a block that computes products; 0 for others.
+double flops_of(const ShardedModel& model, const BlockShape& shape) {
+  double sum = 0, products = 0;
+  for (const Pass* pass : {&shape.forward, &shape.backward}) {
+    for (const PassStep& step : pass->steps) {
+      if (step.kind != NodeKind::compute) continue;
+      const Work& work = model.works[step.work];
+      sum += static_cast<double>(work.flops.value);
+      if (work.kind == WorkKind::matrix) products += static_cast<double>(work.flops.value);
+    }
+  }
+  return products > 0 ? sum : 0;
+}
+
+// Whether a layer's passes take the device of a pipeline longer than the host. In the steps that nanotron's
+// benchmarks measured they never take less than some 4 ms and 2 ms for each rank of the tensor group, however
+// few tokens there are, and where they take more they reach 20 to 36 % of the device's peak, collectives
+// included; of these 30 divides best the peaks that have something freed late from those that have not.
+bool device_is_behind(const RoleParts& parts, const Plan& plan, const Device& device) {
+  constexpr double kHostSeconds = 4e-3, kHostSecondsPerRank = 2e-3, kAttained = 0.3;
+  const double rate = matrix_rate(device, plan.precision).value * kAttained;
+  return rate > 0 &&
+         parts.layer_flops / rate > kHostSeconds + kHostSecondsPerRank * static_cast<double>(plan.tensor);
+}
+
+// The largest tensor that a product of the forward pass makes.
+std::int64_t largest_output(const ShardedModel& model, const BlockShape& shape) {
+  std::int64_t most = 0;
+  for (const PassStep& step : shape.forward.steps) {
+    if (step.kind != NodeKind::compute) continue;
+    const Work& work = model.works[step.work];
+    for (const Gemm& gemm : work.gemms)
+      most = std::max(most, size_of(checked_multiply(gemm.m, gemm.n, kWhere), work.dtype, kWhere).value);
+  }
+  return most;
+}
+
+// How many blocks' tensors CUDA's queue holds back, of passes that follow each other: the last goes forward,
+// those before go both ways. 1,024 launches wait, of which a layer's passes make some 32 and 48 (counted in
+// nanotron's LlamaDecoderLayer).
+std::int64_t blocks_in_queue(std::int64_t last, std::int64_t before) {
   constexpr std::int64_t kQueue = 1'024, kForward = 32, kBackward = 48;
-  // Hosts slower than their devices free nothing late. In nanotron's pipelines a layer takes the host some 3
-  // ms for each rank of the tensor group: steps last as long whatever the micro-batch, and over more ranks
-  // than these no peak has any of it.
-  constexpr std::int64_t kMostRanksAhead = 16;
-  if (plan.pipeline > 1 && plan.tensor > kMostRanksAhead) return 0;
-  // A pipeline's messages make the host wait for the device; that it does not for passes beyond the first two
-  // in flight is what peaks show, not derived.
-  constexpr std::int64_t kPassesInStep = 2;
-  const std::int64_t passes =
-      plan.pipeline == 1 ? 1 : std::max<std::int64_t>(0, most_in_flight - kPassesInStep);
-  std::int64_t blocks = std::min(checked_multiply(passes, parts.summing_blocks, kWhere), kQueue / kForward);
-  // Before the fullest moment, the end of a forward pass, lies the backward pass of the micro-batch before,
-  // which sums gradients of inputs as the forward pass does outputs. Steps begin with the device idle.
-  if (plan.pipeline == 1 && plan.micro_batches > 1)
-    blocks += std::min(parts.summing_blocks, (kQueue - blocks * kForward) / kBackward);
-  return checked_multiply(blocks, parts.summed, kWhere) / parts.summing_blocks;
+  const std::int64_t blocks = std::min(last, kQueue / kForward);
+  return blocks + std::min(before, (kQueue - blocks * kForward) / kBackward);
+}
+
+// What collectives were given is free for others when the device has passed them, not when the host has
+// (Tensor.record_stream). The host is ahead by what CUDA queues. Compiled programs place what they exchange
+// in memory themselves.
+std::int64_t freed_late(const RoleParts& parts, const Plan& plan, const Device& device,
+                        std::int64_t most_in_flight) {
+  if (!runs_operator_by_operator(plan) || parts.summing_blocks == 0) return 0;
+  // Hosts slower than their devices free nothing late: those of pipelines over more tensor ranks than these,
+  // and of jobs on more devices than these, unless their groups of tensor ranks are as large. There a
+  // micro-batch takes as long whatever its size, in the steps that nanotron's benchmarks measured.
+  constexpr std::int64_t kMostTensorRanks = 16, kMostRanks = 256;
+  const bool wide = plan.tensor > kMostTensorRanks;
+  if (wide ? plan.pipeline > 1 : plan.ranks > kMostRanks) return 0;
+  const std::int64_t of_pass = parts.summing_blocks;
+  std::int64_t blocks = 0;
+  if (plan.pipeline == 1) {
+    // Before the fullest moment, the end of a forward pass, lies the backward pass of the micro-batch before,
+    // which sums gradients of inputs as the forward pass does outputs. Steps begin with the device idle.
+    blocks = blocks_in_queue(of_pass, plan.micro_batches > 1 ? of_pass : 0);
+  } else {
+    // Where the host is the slower one it is ahead in the passes alone that fill the pipeline, beyond two:
+    // messages that it receives make it wait for the device.
+    const std::int64_t passes =
+        most_in_flight -
+        (device_is_behind(parts, plan, device) ? 0 : std::min<std::int64_t>(2, most_in_flight));
+    if (passes > 0) blocks = blocks_in_queue(of_pass, checked_multiply(passes - 1, of_pass, kWhere));
+  }
+  return checked_multiply(blocks, parts.summed, kWhere) / of_pass;
 }
 
 }  // namespace
@@ -265,8 +315,12 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
       const bool last = chunk.stage == order.stages - 1 && &shape == &chunk.shapes.back();
       const Exchanged exchanged = exchanged_by(model.shapes[shape], last && !plan.loss_parallel);
       summing += exchanged.summed > 0 ? 1 : 0;
+      const double flops = exchanged.summed > 0 ? flops_of(model, model.shapes[shape]) : 0;
+      if (flops > 0 && (parts.layer_flops == 0 || flops < parts.layer_flops)) parts.layer_flops = flops;
       summed = add(summed, exchanged.summed);
       parts.gathered = std::max(parts.gathered, exchanged.gathered);
+      if (!last)
+        parts.largest_output = std::max(parts.largest_output, largest_output(model, model.shapes[shape]));
       parts.buffers = add(parts.buffers, model.shapes[shape].buffers.value);
     }
     if (summed > parts.summed) {
@@ -289,6 +343,31 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
 }
 
 namespace {
+
+// Under ZeRO-1 replicas exchange their shards of the weights in flat arrays, one of its own and one of each
+// replica (nanotron's all_gather_coalesced), when activations are gone. Shards larger than the blocks that
+// these leave in the allocator's cache take memory of their own. Later it is there for others: for the
+// optimizer's states, which came with the first step and took the cache's blocks, for the working set of the
+// loss and for what is freed late.
+std::int64_t exchange_arrays(const RoleParts& parts, const Plan& plan, const MemoryUse& use) {
+  if (!runs_operator_by_operator(plan) || plan.zero_stage != 1) return 0;
+  std::int64_t arrays = 0, shard = 0, elements = 0;
+  for (const WeightBucket& bucket : parts.weights.buckets) {
+    const std::int64_t ways = shards(bucket, plan);
+    if (ways == 1) continue;
+    const std::int64_t of_rank = rounded_up(bucket.weights.value, ways);
+    shard = add(shard, of_rank);
+    arrays = add(arrays, add(bucket.weights.value, of_rank));
+    elements = add(elements, rounded_up(bucket.elements, ways));
+  }
+  if (shard <= parts.largest_output) return 0;
+  const Bytes states =
+      size_of(checked_multiply(elements, state_words(plan.optimizer), kWhere), plan.state_dtype, kWhere);
+  std::int64_t others = states.value;
+  for (const Bytes other : {use.temporary, use.buffer(MemoryBuffer::freed_late)})
+    others = add(others, other.value);
+  return std::max<std::int64_t>(0, arrays - others);
+}
 
 // For tensors that are freed late beside others of so many bytes: where memory runs short, PyTorch's
 // allocator waits for the device and gets them back (synchronize_and_free_events in
@@ -378,11 +457,14 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   for (const Bytes part : {use.weights, use.gradients, use.optimizer, use.activations, use.temporary,
                            use.communication_buffers()})
     sum = add(sum, part.value);
-  const std::int64_t late = std::min(freed_late(parts, plan, walk.most_in_flight()), room_for(sum, use));
+  const std::int64_t late =
+      std::min(freed_late(parts, plan, device, walk.most_in_flight()), room_for(sum, use));
   use.buffer(MemoryBuffer::freed_late) = Bytes(late);
-  // A caching allocator loses a part of what is in use; the share is kFragmentation of lower/memory.h. What
-  // is freed late is not in use.
-  use.fragmentation = Bytes(static_cast<std::int64_t>(static_cast<double>(sum) * kFragmentation));
+  // A caching allocator loses a part of what is in use, kFragmentation of lower/memory.h, and what only the
+  // exchange of weights uses. What is freed late is not in use.
+  const std::int64_t lost = std::llround(std::floor(static_cast<double>(sum) * kFragmentation));
+  const std::int64_t idle = std::min(exchange_arrays(parts, plan, use), room_for(add(sum, late), use));
+  use.fragmentation = Bytes(add(lost, idle));
   // Only to be told of an overflow.
   add(add(sum, late), use.fragmentation.value);
   return memory;

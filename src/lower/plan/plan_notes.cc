@@ -7,6 +7,7 @@
 
 #include "lower/pipeline_schedule.h"
 #include "lower/shard/shard_recompute.h"
+#include "lower/shard_layout.h"
 
 namespace armilla {
 
@@ -71,6 +72,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   }
   note(!plan.loss_parallel && !over_logits, "loss_parallel", kNoLogits);
   note(!plan.loss_parallel && over_logits && plan.tensor == 1, "loss_parallel", kTensor);
+  note(!plan.embedding_parallel && plan.tensor == 1, "embedding_parallel", kTensor);
+  note(!plan.embedding_parallel && plan.tensor > 1 && !any(is_table), "embedding_parallel",
+       "the model has no table of tokens");
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);

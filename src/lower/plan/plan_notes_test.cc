@@ -181,6 +181,24 @@ TEST(PlanNotes, LossesWithOneKernelOrWithoutLogits) {
               ElementsAre("plan.loss has no effect: plan.framework is megatron, which has one kernel"));
 }
 
+TEST(PlanNotes, WholeTablesWithoutTensorParallelismOrTables) {
+  PlanRequest request;
+  request.places = {{"embedding_parallel", "plan.embedding_parallel"}};
+  Plan plan;
+  plan.ranks = 8;
+  plan.embedding_parallel = false;
+  Model model;
+  model.operators.resize(1);
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("plan.embedding_parallel has no effect: plan.tensor is 1"));
+  plan.tensor = 2;
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("plan.embedding_parallel has no effect: the model has no table of tokens"));
+  model.operators[0].split = Split::vocabulary;
+  model.operators[0].parameters = {0};
+  EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
+}
+
 TEST(PlanNotes, SayHowABatchWasCut) {
   PlanRequest request;
   Plan plan;

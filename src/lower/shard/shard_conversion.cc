@@ -138,7 +138,7 @@ Exit exit_of(const Model& model, const Layout& layout, const Operator& op, DType
     if (layout.result[output] && layout.tensors[output].home == Home::divided)
       exit.forward = {CollectiveKind::all_gather, axis, whole_bytes(model, layout, output, floats)};
   }
-  const bool partial = op.split == Split::row || (op.split == Split::vocabulary && !op.parameters.empty());
+  const bool partial = op.split == Split::row || is_table(op);
   if (!partial || degree == 1 || op.is_view) return exit;
   // One collective for all of an operator's partial sums.
   Bytes whole;

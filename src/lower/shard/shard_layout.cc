@@ -65,7 +65,12 @@ Placement output_placement(const Model& model, const Operator& op, const Layout&
 
 }  // namespace
 
+bool is_table(const Operator& op) {
+  return op.split == Split::vocabulary && !op.parameters.empty();
+}
+
 std::int64_t tensor_degree(const Operator& op, const Degrees& degrees) {
+  if (is_table(op) && !degrees.embedding_parallel) return 1;
   return op.expert ? degrees.expert_tensor : degrees.tensor;
 }
 
@@ -73,7 +78,7 @@ Share split_share(const Model& model, const Operator& op, const Layout& layout) 
   const std::int64_t degree = tensor_degree(op, layout.degrees);
   if (degree == 1 || op.split == Split::tokens) return {};
   // A table is divided by its rows, the vocabulary.
-  if (op.split == Split::vocabulary && !op.parameters.empty()) {
+  if (is_table(op)) {
     const bool table = !model.parameters[op.parameters[0]].shape.empty();
     return largest_part(table ? model.parameters[op.parameters[0]].shape[0] : 0, degree);
   }

@@ -323,9 +323,11 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
       group.axis = op.expert ? GroupAxis::expert_data : GroupAxis::data;
       group.tied = uses[p] > 1 ? static_cast<std::int64_t>(p) : -1;
       group.elements = local_elements(model, layout, op, parameter);
-      // Norms and routers saw only this rank's tokens: their gradients are incomplete until summed over the
-      // tensor group (Megatron's allreduce_layernorm_grads).
-      group.tensor_partial = layout.degrees.sequence_parallel && op.split == Split::tokens && !op.expert;
+      // Norms, routers and whole tables saw only this rank's tokens: their gradients are incomplete until
+      // summed over the tensor group (Megatron's allreduce_layernorm_grads).
+      group.tensor_partial =
+          layout.degrees.sequence_parallel && !op.expert &&
+          (op.split == Split::tokens || (is_table(op) && !layout.degrees.embedding_parallel));
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const WeightGroup& known) {
         return !apart && known.axis == group.axis && known.tied == group.tied &&
                known.tensor_partial == group.tensor_partial;

@@ -88,6 +88,7 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   // product's input, which autograd keeps for its weight gradient, is the whole one.
   degrees.holds_gathered = plan.framework == Framework::pytorch && plan.host == Host::compiled;
   degrees.loss_parallel = plan.loss_parallel;
+  degrees.embedding_parallel = plan.embedding_parallel;
   degrees.folds_passes = plan.host == Host::compiled;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.
@@ -266,16 +267,16 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 
 std::string division_of(const Plan& plan) {
   return fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
       plan.tensor, plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
       name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
       name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed, name_of(plan.precision),
       name_of(plan.weight_dtype), name_of(plan.gradient_dtype), name_of(plan.parameter_dtype),
       plan.accumulation_fusion, name_of(plan.recompute), plan.recompute_modules.bits(),
       plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes, name_of(plan.framework),
-      name_of(plan.host), name_of(plan.loss), plan.loss_parallel, plan.wide_first_layers,
-      plan.wide_last_layers, plan.wide_modules.bits(), plan.expert_capacity, name_of(plan.scaling),
-      plan.overlap_tensor_gradients);
+      name_of(plan.host), name_of(plan.loss), plan.loss_parallel, plan.embedding_parallel,
+      plan.wide_first_layers, plan.wide_last_layers, plan.wide_modules.bits(), plan.expert_capacity,
+      name_of(plan.scaling), plan.overlap_tensor_gradients);
 }
 
 }  // namespace armilla

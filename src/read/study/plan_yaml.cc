@@ -222,6 +222,7 @@ void read_data(const Config& config, PlanRequest& request) {
   read_offload(config, plan);
   set(config, "accumulation_fusion", plan.accumulation_fusion);
   set(config, "loss_parallel", plan.loss_parallel);
+  set(config, "embedding_parallel", plan.embedding_parallel);
 }
 
 // One of `known`, a list of them, or none.

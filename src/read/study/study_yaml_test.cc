@@ -104,7 +104,8 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
           "   prefetch: false, reshard: false, hybrid_shard: 8, overlap_parameters: false,\n"
           "   offload: [optimizer, activations], accumulation_fusion: false, recompute_blocks: 3,\n"
           "   order: data-tensor-pipeline-context, weight_type: bf16, gradient_type: fp32,\n"
-          "   parameter_type: fp8, loss: narrow, loss_parallel: false, scaling: current}\n")
+          "   parameter_type: fp8, loss: narrow, loss_parallel: false, embedding_parallel: false,\n"
+          "   scaling: current}\n")
           .request;
   const Plan& plan = request.plan;
   EXPECT_EQ(request.tensor, 8);
@@ -139,6 +140,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_EQ(plan.scaling, Scaling::current);
   EXPECT_EQ(plan.loss, LossKernel::narrow);
   EXPECT_FALSE(plan.loss_parallel);
+  EXPECT_FALSE(plan.embedding_parallel);
   EXPECT_EQ(plan.recompute, Recompute::block);
   EXPECT_EQ(plan.recompute_blocks, 3);
   EXPECT_THAT(plan.order, ElementsAre(Axis::data, Axis::tensor, Axis::pipeline, Axis::context));

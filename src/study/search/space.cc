@@ -108,10 +108,11 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 27> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 28> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "dispatch_type",
+                                                         "embedding_parallel",
                                                          "expert_capacity",
                                                          "expert_dispatch",
                                                          "expert_load",

@@ -240,7 +240,9 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   constexpr std::int64_t kUsualVocabulary = 50257;
   if (row.kv_heads == 0) row.kv_heads = row.heads;
   if (row.feed_forward == 0) row.feed_forward = 4 * row.hidden;
-  if (row.vocabulary == 0) row.vocabulary = kUsualVocabulary;
+  // Megatron-LM's tests of 7B models run on mock data (--vocab-size in their model_config.yaml).
+  constexpr std::int64_t kMockVocabulary = 131'072;
+  if (row.vocabulary == 0) row.vocabulary = names(row, "gpt3_7b") ? kMockVocabulary : kUsualVocabulary;
   source.name = row.model.empty() ? "model" : row.model;
   source.text = description_of(row);
   // peft.target_modules of Megatron-Bridge's recipes: linear_qkv alone.

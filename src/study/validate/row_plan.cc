@@ -134,14 +134,15 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
   return told > 0 ? told : row.tensor;
 }
 
-// What the frameworks' own code does. KempnerForge gathers the logits and compiles the model, not its loss,
-// which stays in bf16 (tensor_parallel.py, loss.py, parallel.py); torchtitan compiled it from 2025 on (its
-// train.py of 2024 has that commented out). Our own measurements with FSDP2 compile the blocks alone
-// (tools/measure_device.py).
+// What the frameworks' own code does. KempnerForge leaves the embedding whole, gathers the logits and
+// compiles the model, not its loss, which stays in bf16 (tensor_parallel.py, loss.py, parallel.py);
+// torchtitan compiled it from 2025 on (its train.py of 2024 has that commented out). Our own measurements
+// with FSDP2 compile the blocks alone (tools/measure_device.py).
 void set_loss(const MeasuredPlan& row, Plan& plan) {
   if (names(row, "kempnerforge")) {
     plan.loss = LossKernel::narrow;
     plan.loss_parallel = false;
+    plan.embedding_parallel = false;
   }
   // Its own cross entropy, also where one rank has all logits (_ShardedCrossEntropy).
   if (names(row, "nanotron")) plan.loss = LossKernel::in_place;

@@ -55,6 +55,18 @@ TEST(RowStudy, DegreesAndSizesAreThoseOfTheRow) {
   EXPECT_EQ(study.machine.dimensions[1].size, 2);
 }
 
+TEST(RowStudy, VocabulariesThatAreNotToldAreTheUsualOneOrThatOfMockData) {
+  MeasuredPlan row = small_row();
+  row.vocabulary = 0;
+  const auto vocabulary = [&] { return read_model(study_of(row, "x.csv:2").model, 1).facts.vocabulary; };
+  EXPECT_EQ(vocabulary(), 50432) << "50,257, padded";
+  row.source =
+      "github NVIDIA/Megatron-LM: tests/functional_tests/test_cases/gpt/gpt3_7b_tp4_pp1/model_config.yaml";
+  EXPECT_EQ(vocabulary(), 131072);
+  row.vocabulary = 32000;
+  EXPECT_EQ(vocabulary(), 32000);
+}
+
 TEST(RowStudy, ChunksThatAreNotToldAreTheFewest) {
   MeasuredPlan row = small_row();
   row.layers = 12;
@@ -382,6 +394,7 @@ TEST(RowStudy, FrameworksAreToldByName) {
   row.source = "KempnerForge";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.loss, LossKernel::narrow);
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.loss_parallel);
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.embedding_parallel);
   row.source.clear();
   row.notes = "MaxText";
   row.tensor = 1;
