@@ -117,7 +117,7 @@ CODE_IDENTIFIER = re.compile(r"\b(?!k?My)(?:[a-z]\w*_\w+|[A-Z]\w*[a-z]\w*[A-Z]\w
 PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+|\w+\.(?:h|cc|py|sh|txt|md)\b")
 MODULE_ROW = re.compile(r"\| \d+ \| `(\w+)` \|")
 CMAKE_COMMAND = re.compile(r"\b(armilla_module|armilla_module_tests)\s*\(([^()]*)\)")
-CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "O2", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
+CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "TOGETHER", "O2", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
