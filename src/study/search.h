@@ -64,6 +64,10 @@ SearchResult search_plans(const SearchRequest& request);
 // its runners.
 SearchResult search_plans(const SearchRequest& request, Crew& crew);
 
+// What a search in which nothing fits (result.nearest) has left untried that takes less memory, as a hint in
+// words of a study file: "try plan.zero any, plan.offload any or more ranks".
+std::string untried_room(const SearchResult& result);
+
 // What a search would simulate, on networks that play bytes; on others nothing. Its patience and what it has
 // saved have no say.
 ForeseenRuns foresee_search(const SearchRequest& request);

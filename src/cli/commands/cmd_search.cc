@@ -214,8 +214,7 @@ class SearchCommand final : public Command {
                                              : "try other numbers of ranks or another machine, or ");
     }
     if (!result.nearest) return refused_most(result);
-    if (result.nearest_changes.empty())
-      return "try --zero any, --recompute any, --offload any, more ranks or smaller micro-batches";
+    if (result.nearest_changes.empty()) return study_.as_typed(untried_room(result));
     return study_.as_typed(fmt::format("what would make it fit, and what is needed then: {}",
                                        fmt::join(result.nearest_changes, "; ")));
   }

@@ -1,9 +1,14 @@
 #include "study/search/axes.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "lower/pipeline_schedule.h"
+#include "study/search.h"
 
 namespace armilla {
 namespace {
@@ -244,6 +249,27 @@ bool is_about_cutting(const std::vector<std::string>& keys) {
                        [&](const PlanAxis& axis) { return axis.key == key; });
   };
   return !keys.empty() && std::ranges::all_of(keys, cuts);
+}
+
+std::string untried_room(const SearchResult& result) {
+  // Of what the search varied, all values; of what the user fixed, that of the nearest plan.
+  const auto has_tried = [&](std::string_view key, std::string_view value, bool is_nearest) {
+    const auto axis = std::ranges::find(result.axes, key, &SearchAxis::key);
+    if (axis == result.axes.end()) return is_nearest;
+    return std::ranges::find(axis->values, value) != axis->values.end();
+  };
+  const Plan& plan = result.nearest.value().plan;
+  const auto offload = std::ranges::find(result.axes, "plan.offload", &SearchAxis::key);
+  Texts untried;
+  if (!has_tried("plan.zero", "3", plan.zero_stage == 3)) untried.push_back("plan.zero any");
+  if (!has_tried("plan.recompute", "full", plan.recompute == Recompute::full))
+    untried.push_back("plan.recompute any");
+  const bool is_offloaded = offload == result.axes.end() ? plan.offload_optimizer && plan.offload_activations
+                                                         : offload->values.size() > 1;
+  if (!is_offloaded) untried.push_back("plan.offload any");
+  if (!has_tried("plan.micro_batch", "1", plan.micro_batch() == 1))
+    untried.push_back("smaller micro-batches");
+  return untried.empty() ? "try more ranks" : fmt::format("try {} or more ranks", fmt::join(untried, ", "));
 }
 
 }  // namespace armilla

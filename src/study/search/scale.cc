@@ -86,6 +86,7 @@ ScaleResult scale_plans(const ScaleRequest& request) {
     }
   }
   check_patience(foreseen_plans(request, points), request.search.patience);
+  std::string hint;  // where the size looked at last has no plan
   for (ScalePoint& point : points) {
     if (request.search.stopped && request.search.stopped()) break;
     const SearchResult found = search_plans(at_size(request, point));
@@ -95,6 +96,7 @@ ScaleResult scale_plans(const ScaleRequest& request) {
     result.tokens_per_sample = found.tokens_per_sample;
     if (found.ranking.empty()) {
       point.refusal = refusal_of(found);
+      hint = found.nearest ? untried_room(found) : "list more values, or other numbers of ranks";
     } else {
       point.best = found.ranking.front();
       point.settings = {fmt::format("{}={}", kRanks, point.ranks),
@@ -106,8 +108,7 @@ ScaleResult scale_plans(const ScaleRequest& request) {
   }
   result.complete = result.points.size() == sizes.size();
   if (result.complete && !result.has_plan()) {
-    throw Error("armilla scale", "no size has a plan that can be run: " + result.points.back().refusal,
-                "try --zero any, --recompute any, --offload any or more ranks");
+    throw Error("armilla scale", "no size has a plan that can be run: " + result.points.back().refusal, hint);
   }
   result.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -88,5 +88,21 @@ TEST(SearchDefaults, TryNothingTwiceWhereThereIsNoAttention) {
   EXPECT_EQ(found.ranking[1].plan.recompute, Recompute::full);
 }
 
+// A hint names nothing that was tried.
+TEST(SearchDefaults, TellWhatIsLeftToTryWhereNothingFits) {
+  const std::string text =
+      "model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n  ranks: 2\n  global_batch: 8\n";
+  const auto hint = [&](const std::string& more) {
+    SearchRequest request = search_of(text + more);
+    request.threads = 1;
+    request.memory_share = 1e-6;
+    return untried_room(search_plans(request));
+  };
+  EXPECT_EQ(hint(""), "try plan.zero any, plan.offload any or more ranks");
+  EXPECT_EQ(hint("  zero: any\n  recompute: none\n  micro_batch: 2\n"),
+            "try plan.recompute any, plan.offload any, smaller micro-batches or more ranks");
+  EXPECT_EQ(hint("  zero: any\n  offload: any\n  tensor: 1\n"), "try more ranks");
+}
+
 }  // namespace
 }  // namespace armilla
