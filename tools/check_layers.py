@@ -79,7 +79,7 @@ PRECOMPILED = {
     "vector": "std::vector",
 }
 USES_OF = {header: re.compile(rf"(?<![\w:]){names}\b") for header, names in PRECOMPILED.items()}
-# Headers that stand for another of the table, because they say that they include it.
+# Headers that stand for another of the table: they include it, or declare what is used where names alone will do.
 INCLUDED_BY = {"fmt/format.h": {"fmt/ranges.h"}, "nlohmann/json.hpp": {"nlohmann/json_fwd.hpp"}}
 TEXT_OR_COMMENT = re.compile(r'//[^\n]*|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 MAX_LINES = 800

@@ -462,7 +462,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   use.buffer(MemoryBuffer::freed_late) = Bytes(late);
   // A caching allocator loses a part of what is in use, kFragmentation of lower/memory.h, and what only the
   // exchange of weights uses. What is freed late is not in use.
-  const std::int64_t lost = std::llround(std::floor(static_cast<double>(sum) * kFragmentation));
+  const auto lost = static_cast<std::int64_t>(static_cast<double>(sum) * kFragmentation);
   const std::int64_t idle = std::min(exchange_arrays(parts, plan, use), room_for(add(sum, late), use));
   use.fragmentation = Bytes(add(lost, idle));
   // Only to be told of an overflow.
