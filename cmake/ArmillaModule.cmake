@@ -1,5 +1,5 @@
 # armilla_module(NAME [SOURCES ...] [USES module ...] [LIBRARIES external ...] [PRIVATE_LIBRARIES external ...]
-#                [TOGETHER n] [O2])
+#                [O2])
 #   One static library per folder of src/, linking exactly the modules that the layer table allows it to include.
 #   With O2 releases have it compiled with -O2, an eighth to a quarter cheaper than the -O3 of the others: for modules
 #   in which no message is simulated.
@@ -12,44 +12,38 @@
 #   With ARMILLA_FUZZERS, a libFuzzer program named after SOURCE (onnx_fuzz.cc: onnx_fuzz). The corpus is the
 #   folder that the module's tests replay; `fuzz_<program>` as a build target runs the fuzzer on it for a minute.
 
-# With ARMILLA_FAST_BUILD the sources of a room (a folder, or the module's root) are compiled together, at most eight of
-# them, and the headers that most sources need are compiled once: most of what a source of ours costs to compile is in the
-# headers that its neighbours include too. With TOGETHER n it is n sources, of whatever room: where headers outweigh our
-# own lines, as CLI11's do. `owner` is the target whose precompiled headers are shared; it names HEADERS.
+# With ARMILLA_FAST_BUILD the sources of a module are compiled together, at most twenty of them, and the headers that most
+# sources need are compiled once: most of what a source of ours costs to compile is in the headers and templates that its
+# neighbours use too. `owner` is the target whose precompiled headers are shared; it names HEADERS.
 function(armilla_speed_up target owner)
   if(NOT ARMILLA_FAST_BUILD)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TOGETHER" "SOURCES;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS" ${ARGN})
   if(target STREQUAL owner)
     target_precompile_headers(${target} PRIVATE ${ARG_HEADERS})
   else()
     target_precompile_headers(${target} REUSE_FROM ${owner})
   endif()
-  set(most 8)
-  if(ARG_TOGETHER)
-    set(most ${ARG_TOGETHER})
-  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # As few units of one size as hold at most twenty.
+  list(LENGTH ARG_SOURCES number)
+  math(EXPR units "(${number} + 19) / 20")
+  math(EXPR together "(${number} + ${units} - 1) / ${units}")
+  set(position 0)
   foreach(source IN LISTS ARG_SOURCES)
-    set(room all)
-    if(NOT ARG_TOGETHER)
-      cmake_path(GET source PARENT_PATH room)
-    endif()
-    string(MAKE_C_IDENTIFIER "root/${room}" room)
-    list(APPEND in_${room} ${source})
-    list(LENGTH in_${room} number)
-    math(EXPR group "(${number} - 1) / ${most}")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room}${group})
+    math(EXPR unit "${position} / ${together}")
+    math(EXPR position "${position} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP unit${unit})
   endforeach()
 endfunction()
 
 function(armilla_module name)
-  cmake_parse_arguments(ARG "O2" "TOGETHER" "SOURCES;USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "O2" "" "SOURCES;USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   set(target armilla_${name})
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
-    armilla_speed_up(${target} armilla_base SOURCES ${ARG_SOURCES} TOGETHER ${ARG_TOGETHER}
+    armilla_speed_up(${target} armilla_base SOURCES ${ARG_SOURCES}
                      HEADERS <algorithm> <array> <filesystem> <fstream> <functional> <map> <memory> <numeric> <optional>
                              <set> <span> <string> <unordered_map> <vector> <fmt/format.h> <fmt/ranges.h>)
     set(scope PUBLIC)
@@ -81,16 +75,12 @@ function(armilla_module_tests name)
   endif()
   set(target ${name}_test)
   add_executable(${target} ${sources})
-  # In as few groups of one size as hold at most twenty: what tests instantiate is much the same in all of them.
-  list(LENGTH sources number)
-  math(EXPR groups "(${number} + 19) / 20")
-  math(EXPR together "(${number} + ${groups} - 1) / ${groups}")
   get_property(owner GLOBAL PROPERTY ARMILLA_FIRST_TEST)
   if(NOT owner)
     set(owner ${target})
     set_property(GLOBAL PROPERTY ARMILLA_FIRST_TEST ${target})
   endif()
-  armilla_speed_up(${target} ${owner} SOURCES ${sources} TOGETHER ${together}
+  armilla_speed_up(${target} ${owner} SOURCES ${sources}
                    HEADERS <filesystem> <fstream> <functional> <map> <set> <string> <vector> <fmt/format.h>
                            <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
                            ${PROJECT_SOURCE_DIR}/src/base/equal_testing.h)

@@ -7,8 +7,10 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - doors: another module's headers are included only where they lie at its root (src/read/read.h), never out of its
   rooms (src/read/onnx/); the rooms of ir are open;
 - that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
-- that what is used of the headers which fast builds compile once (PRECOMPILED) is included by the source itself or by a
-  header of ours that it includes: other builds compile without them;
+- that what is used of our headers, and of those which fast builds compile once (PRECOMPILED), is included by the source
+  itself or by a header of ours that it includes: fast builds compile it behind others, and other builds alone;
+- that no two sources of a module, nor two of its tests, have functions without linkage of one name: fast builds compile
+  them together, and a call in one could choose what the other has;
 - that only tests include GoogleTest, and only study knows MPI and SQLite; a module's tests may use in addition what
   armilla_module_tests(... USES ...) names;
 - that every source named in a comment or a page of docs/ is there: "read/onnx/ops.h" or "src/read/onnx/ops.h";
@@ -82,6 +84,17 @@ USES_OF = {header: re.compile(rf"(?<![\w:]){names}\b") for header, names in PREC
 # Headers that stand for another of the table: they include it, or declare what is used where names alone will do.
 INCLUDED_BY = {"fmt/format.h": {"fmt/ranges.h"}, "nlohmann/json.hpp": {"nlohmann/json_fwd.hpp"}}
 TEXT_OR_COMMENT = re.compile(r'//[^\n]*|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
+# What stands at the left margin: declarations of types, and of functions by the name before their parameters.
+DECLARED_TYPE = re.compile(r"^(?:template <[^;{]*> *)?(?:struct|class|enum class|enum|union|using) (\w+)", re.M)
+DECLARED_FUNCTION = re.compile(
+    r"^(?!struct|class|enum|union|using|namespace|static_assert|extern|TEST)(?:template <[^;{]*>\s*)?(?:\[\[\w+\]\] )*"
+    r"[A-Za-z_][^=()#/;{}\n]*[\s&*>](\w+)\(", re.M)
+# The same within classes and functions, and names of types and of what is generic.
+DECLARED_INSIDE = re.compile(
+    r"(?:\b(?:struct|class|enum|using|typename|concept) |^(?! *(?:return|throw|case|else|co_return)\b)[^=()#/;{}\n]*[\w&*>]"
+    r"[ &*]|\bauto )(\w+)\b", re.M)
+FORWARDED = re.compile(r"&& (\w+)")
+UNNAMED_NAMESPACE = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.M | re.S)
 MAX_LINES = 800
 MAX_SOURCES = 15
 # Pages whose names of code must be those of today's tree; the second column of a table row is its module.
@@ -117,7 +130,7 @@ CODE_IDENTIFIER = re.compile(r"\b(?!k?My)(?:[a-z]\w*_\w+|[A-Z]\w*[a-z]\w*[A-Z]\w
 PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+|\w+\.(?:h|cc|py|sh|txt|md)\b")
 MODULE_ROW = re.compile(r"\| \d+ \| `(\w+)` \|")
 CMAKE_COMMAND = re.compile(r"\b(armilla_module|armilla_module_tests)\s*\(([^()]*)\)")
-CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "TOGETHER", "O2", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
+CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "O2", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -158,7 +171,8 @@ def check(root):
     for path in sorted(root.glob("docs/**/*.md")) + sorted(root.glob("*.md")):
         check_named_sources(path, path.read_text(encoding="utf-8").splitlines(), root, violations)
     check_installed(root, violations)
-    check_precompiled(root, violations)
+    check_included(root, violations)
+    check_functions(root, violations)
     pages = [root / page for page in TREE_PAGES if (root / page).is_file()]
     if pages:
         paths, words = names_of_tree(root)
@@ -188,9 +202,9 @@ def check_installed(root, violations):
         violations.append(Violation(f"src/{public}", 1, f"{header} is not installed: INSTALLED_BESIDE names it"))
 
 
-def check_precompiled(root, violations):
-    """Reports sources that compile only where the headers of PRECOMPILED are compiled in advance."""
-    ours, others, texts = {}, {}, {}  # by path under src/: headers of ours, other headers, lines
+def check_included(root, violations):
+    """Reports what sources use and neither they nor the headers of ours that they include declare or include."""
+    ours, others, texts = {}, {}, {}  # by path under src/: headers of ours, other headers, text
     for path in sorted((root / "src").rglob("*")):
         if path.suffix in (".h", ".cc"):
             text = path.read_text(encoding="utf-8")
@@ -199,22 +213,67 @@ def check_precompiled(root, violations):
             ours[name] = [header for header in found if (root / "src" / header).is_file()]
             others[name] = set(found) - set(ours[name])
             # Texts and comments use nothing; lines keep their numbers.
-            texts[name] = TEXT_OR_COMMENT.sub(lambda part: "\n" * part.group().count("\n"), text).splitlines()
+            texts[name] = TEXT_OR_COMMENT.sub(lambda part: "\n" * part.group().count("\n"), text)
+    words = {name: set(IDENTIFIER.findall(text)) for name, text in texts.items()}
+    declaring = {}  # name -> headers
+    for name, text in texts.items():
+        if name.endswith(".h"):
+            for declared in {*DECLARED_TYPE.findall(text), *DECLARED_FUNCTION.findall(text)}:
+                declaring.setdefault(declared, []).append(name)
+    # A name that several headers declare is overloaded: whose it is, only a compiler tells.
+    header_of = {declared: headers[0] for declared, headers in declaring.items() if len(headers) == 1}
 
-    for name in texts:
+    for name, text in texts.items():
         seen, waiting = {name}, [name]
         while waiting:
             for header in ours[waiting.pop()]:
                 if header not in seen:
                     seen.add(header)
                     waiting.append(header)
+
+        def report(pattern, rule):
+            first = next((number for number, line in enumerate(text.splitlines(), 1) if pattern.search(line)), None)
+            if first:
+                violations.append(Violation(f"src/{name}", first, f"uses what {rule} declares and does not include it"))
+
         included = set().union(*(others[header] for header in seen))
         for header, uses in USES_OF.items():
-            if ({header} | INCLUDED_BY.get(header, set())) & included:
+            if not ({header} | INCLUDED_BY.get(header, set())) & included:
+                report(uses, f"<{header}>")
+        known = set().union(*(words[header] for header in seen - {name}), DECLARED_INSIDE.findall(text), FORWARDED.findall(text))
+        for word in sorted(words[name] & header_of.keys() - known):
+            if header_of[word] not in seen and may_see(name, header_of[word]):
+                # A type, or a call.
+                after = "[({ :&*>]" if word[0].isupper() else r"\("
+                report(re.compile(rf"^(?!TEST).*(?<![\w.:>]){word}(?={after})"), f"{header_of[word]} ({word})")
+
+
+def may_see(source, header):
+    """Whether `source` may include `header`, both by their paths under src/."""
+    module, used = source.split("/")[0], header.split("/")[0]
+    if module not in LAYERS or used not in LAYERS:
+        return False
+    return module == used or allowed(module, used) and (used in OPEN_MODULES or header.count("/") == 1)
+
+
+def check_functions(root, violations):
+    """Reports functions without linkage whose name another source of the module has for one, too."""
+    for folder in sorted(path for path in (root / "src").iterdir() if path.is_dir()):
+        seen = {}  # (of tests?, name) -> file
+        for path in sorted(folder.rglob("*.cc")):
+            if path.stem.endswith("_fuzz"):
                 continue
-            first = next((number for number, line in enumerate(texts[name], 1) if uses.search(line)), None)
-            if first:
-                violations.append(Violation(f"src/{name}", first, f"uses what <{header}> declares and does not include it"))
+            name = relative(path, root)
+            text = path.read_text(encoding="utf-8")
+            is_test = path.stem.endswith(("_test", "_testing"))
+            found = {}  # name -> line
+            for unnamed in UNNAMED_NAMESPACE.finditer(text):
+                for function in DECLARED_FUNCTION.finditer(text, unnamed.start(1), unnamed.end(1)):
+                    found.setdefault(function.group(1), text.count("\n", 0, function.start(1)) + 1)
+            for function, line in found.items():
+                other = seen.setdefault((is_test, function), name)
+                if other != name:
+                    violations.append(Violation(name, line, f"{other} has a function {function} without linkage, too"))
 
 
 def names_of_tree(root):

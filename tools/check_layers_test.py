@@ -55,6 +55,25 @@ class Includes(unittest.TestCase):
         header = HEADER + "#include <set>\n"
         self.assertEqual(violations(IR | {"src/ir/sets.h": header, "src/ir/model.cc": '#include "ir/sets.h"\n' + own}), [])
 
+    def test_of_our_own_headers(self):
+        made = {"src/ir/sum.h": HEADER + "struct Sum {};\nint sum_of(int);\n", "src/ir/model.h": HEADER + "struct Model {};\n"}
+        of = "declares and does not include it"
+        for text, found in (
+            ("int all() { return sum_of(1); }\n", [f"src/ir/model.cc:1: uses what ir/sum.h (sum_of) {of}"]),
+            ("int all();\nSum none;\n", [f"src/ir/model.cc:2: uses what ir/sum.h (Sum) {of}"]),
+            ('#include "ir/sum.h"\nint all() { return sum_of(1); }\n', []),
+            ("struct Model {\n  int sum_of(int);\n};\nint all() { return sum_of(1); }  // Sum\n", []),
+        ):
+            self.assertEqual(violations(IR | made | {"src/ir/model.cc": text}), found)
+
+    def test_functions_without_linkage(self):
+        one = "namespace {\n\nint all() {\n  return 1;\n}\n\n}  // namespace\n"
+        rule = "src/ir/model.cc has a function all without linkage, too"
+        both = IR | {"src/ir/model.cc": one, "src/ir/part.cc": one}
+        self.assertEqual(violations(both), [f"src/ir/part.cc:3: {rule}"])
+        self.assertEqual(violations(both | {"src/ir/part.cc": one.replace("all", "some")}), [])
+        self.assertEqual(violations(IR | {"src/ir/model.cc": one, "src/ir/part_test.cc": one}), [])
+
     def test_names_all_that_fast_builds_compile_in_advance(self):
         root = pathlib.Path(check_layers.__file__).resolve().parent.parent
         cmake = (root / "cmake/ArmillaModule.cmake").read_text(encoding="utf-8")

@@ -27,4 +27,8 @@ constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
+constexpr bool is_power_of_two(std::int64_t n) {
+  return n > 0 && (n & (n - 1)) == 0;
+}
+
 }  // namespace armilla

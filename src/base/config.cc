@@ -333,6 +333,11 @@ std::string Config::text() const {
   return value_->scalar;
 }
 
+std::string Config::text_at(std::string_view key) const {
+  const std::optional<Config> found = find(key);
+  return found ? found->text() : std::string();
+}
+
 std::string Config::yaml() const {
   return yaml_of(*value_);
 }

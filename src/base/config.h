@@ -83,9 +83,10 @@ class Config {
   // keys, of this mapping or of others ("tp" for "tensor"); the hint then names the key.
   void reject_unknown_keys(std::span<const OtherName> meant = {}) const;
 
-  std::string text() const;  // any scalar, as written
-  std::string yaml() const;  // any value, in one line that reads back as the same
-  bool boolean() const;      // true or false
+  std::string text() const;                         // any scalar, as written
+  std::string text_at(std::string_view key) const;  // that under `key`, or none where it is missing
+  std::string yaml() const;                         // any value, in one line that reads back as the same
+  bool boolean() const;                             // true or false
   std::int64_t count(std::int64_t lowest = 1, std::int64_t highest = INT64_MAX) const;
   double fraction() const;  // 0 to 1, or a percentage
   Time time() const;

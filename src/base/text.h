@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace armilla {
 
@@ -12,5 +13,7 @@ inline constexpr std::string_view kBlank = " \t\r\n\v\f";
 std::string_view trimmed(std::string_view text);
 // Letters from A to Z become small, all else stays.
 std::string lower_case(std::string_view text);
+// What blanks set apart, in `text` itself.
+std::vector<std::string_view> words_of(std::string_view text);
 
 }  // namespace armilla

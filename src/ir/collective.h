@@ -30,6 +30,10 @@ inline constexpr std::array kCollectiveKinds = {CollectiveKind::all_reduce, Coll
                                                 CollectiveKind::barrier};
 std::string_view name_of(CollectiveKind kind);  // "all-reduce"
 std::optional<CollectiveKind> collective_from_name(std::string_view name);
+// Whether one of its ranks is not as the others.
+constexpr bool has_root(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
 
 // Order in which the waiting chunks of a rank get a free slot of a dimension. Ties go to the earlier chunk.
 enum class ChunkOrder : std::uint8_t { lifo, fifo, priority };

@@ -7,7 +7,7 @@
 namespace armilla {
 namespace {
 
-std::int64_t rounded_up(WideProduct parts, std::int64_t of) {
+std::int64_t quotient_rounded_up(WideProduct parts, std::int64_t of) {
   const WideProduct whole = (parts + of - 1) / of;
   return static_cast<std::int64_t>(std::min<WideProduct>(whole, kEndOfTime.value));
 }
@@ -118,7 +118,7 @@ void FairPorts::end_sharing(Port& port) {
       // One that was being served goes on, with the moment at which it began; others begin as the link gets
       // free.
       const Time begin = std::min(waiting.begin, free);
-      const Time left(rounded_up(waiting.left, kParts));
+      const Time left(quotient_rounded_up(waiting.left, kParts));
       free = later(free, left);
       port.booked.push_back({{waiting.flight, begin, free}, left});
       client_.departs({waiting.flight, begin, free});
@@ -134,7 +134,7 @@ void FairPorts::wait(std::uint32_t number) {
   WideProduct least = port.senders.front().waiting.front().left;
   for (const Sender& sender : port.senders) least = std::min(least, sender.waiting.front().left);
   // Rounded up: at an event that comes too early nothing would be through.
-  const Time next = later(queue_.now(), Time(rounded_up(least * senders, kParts)));
+  const Time next = later(queue_.now(), Time(quotient_rounded_up(least * senders, kParts)));
   queue_.schedule(next, target_, std::uint64_t{++port.stamp} << 32 | number);
 }
 

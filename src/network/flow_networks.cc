@@ -104,7 +104,7 @@ constexpr std::array kFlowNetworks = {
 };
 
 // Each flow for itself, as ns-3 hashes it, is how they go where nothing is chosen.
-std::string routing_of(const FlowNetwork& row, const ParameterValues& values, std::string_view otherwise) {
+std::string flow_routing(const FlowNetwork& row, const ParameterValues& values, std::string_view otherwise) {
   if (values.is_set("routing")) return values.choice("routing");
   return std::string(row.sprays != nullptr && row.sprays(values) ? "spray" : otherwise);
 }
@@ -170,7 +170,7 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
   }
   const bool sprays = row.sprays != nullptr && row.sprays(values);
   const bool chosen = sprays || (values.is_set("routing") && values.choice("routing") != "ecmp-ns3");
-  Ways ways(machine, {}, routing_of(row, values, "dimension-order"), damage);
+  Ways ways(machine, {}, flow_routing(row, values, "dimension-order"), damage);
   const Interconnect& graph = ways.graph();
   // Hosts of these networks do not forward. Where devices do, a router takes the place of each, and the
   // device hangs on it.
@@ -211,7 +211,8 @@ void check_memory(const ComponentChoice& network, const Machine& machine, std::s
   const ParameterValues values(row.name, row.parameters, network.parameters);
   constexpr double kMostOfFlow = 10'000;
   if (static_cast<double>(flows) * kMostOfFlow <= static_cast<double>(left.value)) return;
-  Ways ways(machine, {}, routing_of(row, values, machine.graph.empty() ? "dimension-order" : "ecmp"), damage);
+  Ways ways(machine, {}, flow_routing(row, values, machine.graph.empty() ? "dimension-order" : "ecmp"),
+            damage);
   const double each =
       std::max(row.bytes_of_flow + row.bytes_of_link * mean_links(ways, ways.graph().devices()),
                static_cast<double>(bytes_after));

@@ -19,10 +19,6 @@ bool performs(const AlgorithmInfo& info, CollectiveKind kind) {
   return std::find(info.kinds.begin(), info.kinds.end(), kind) != info.kinds.end();
 }
 
-bool has_root(CollectiveKind kind) {
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
-}
-
 void check_request(const AlgorithmInfo& info, const ScheduleRequest& request, const std::string& where) {
   if (!performs(info, request.kind)) {
     throw Error(where, fmt::format("'{}' does not perform {}", info.name, name_of(request.kind)),

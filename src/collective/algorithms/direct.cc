@@ -40,20 +40,20 @@ void exchange(const Direct& direct, RoleBuilder& role, std::int32_t member, Byte
 
 using Blocks = std::vector<std::int32_t>;
 
-void reduce_scatter(const Direct& direct, RoleBuilder& role, std::int32_t member) {
+void direct_reduce_scatter(const Direct& direct, RoleBuilder& role, std::int32_t member) {
   exchange(direct, role, member, direct.block, true, [](std::int32_t to) { return Blocks{to}; });
 }
 
-void all_gather(const Direct& direct, RoleBuilder& role, std::int32_t member) {
+void direct_all_gather(const Direct& direct, RoleBuilder& role, std::int32_t member) {
   exchange(direct, role, member, direct.block, false, [&](std::int32_t) { return Blocks{member}; });
 }
 
-void all_to_all(const Direct& direct, RoleBuilder& role, std::int32_t member) {
+void direct_all_to_all(const Direct& direct, RoleBuilder& role, std::int32_t member) {
   exchange(direct, role, member, direct.block, false,
            [&](std::int32_t to) { return Blocks{member * direct.ranks + to}; });
 }
 
-void barrier(const Direct& direct, RoleBuilder& role, std::int32_t member) {
+void direct_barrier(const Direct& direct, RoleBuilder& role, std::int32_t member) {
   exchange(direct, role, member, Bytes(0), false, [](std::int32_t) { return Blocks{}; });
 }
 
@@ -91,16 +91,16 @@ Schedule make_direct(const ScheduleRequest& request, const ParameterValues& valu
   const auto describe = [&](RoleBuilder& role, std::int32_t member) {
     switch (request.kind) {
       case CollectiveKind::all_reduce:
-        reduce_scatter(direct, role, member);
-        return all_gather(direct, role, member);
+        direct_reduce_scatter(direct, role, member);
+        return direct_all_gather(direct, role, member);
       case CollectiveKind::reduce_scatter:
-        return reduce_scatter(direct, role, member);
+        return direct_reduce_scatter(direct, role, member);
       case CollectiveKind::all_gather:
-        return all_gather(direct, role, member);
+        return direct_all_gather(direct, role, member);
       case CollectiveKind::all_to_all:
-        return all_to_all(direct, role, member);
+        return direct_all_to_all(direct, role, member);
       case CollectiveKind::barrier:
-        return barrier(direct, role, member);
+        return direct_barrier(direct, role, member);
       case CollectiveKind::broadcast:
       case CollectiveKind::reduce:
         return;

@@ -19,6 +19,7 @@
 // reduce, else O(n log n).
 #include <bit>
 
+#include "base/checked.h"
 #include "collective/algorithms/algorithms.h"
 #include "collective/algorithms/schedule_builder.h"
 
@@ -29,9 +30,6 @@ using Blocks = std::vector<std::int32_t>;
 
 std::int32_t ceil_log2(std::int32_t n) {
   return std::bit_width(static_cast<std::uint32_t>(n - 1));
-}
-bool is_power_of_two(std::int32_t n) {
-  return std::has_single_bit(static_cast<std::uint32_t>(n));
 }
 
 // The members that take part in halving and doubling, renumbered from 0 to core - 1, and the blocks that each

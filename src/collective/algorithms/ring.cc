@@ -46,7 +46,7 @@ struct Ring {
   }
 };
 
-void reduce_scatter(const Ring& ring, RoleBuilder& role, std::int32_t member) {
+void ring_reduce_scatter(const Ring& ring, RoleBuilder& role, std::int32_t member) {
   for (std::int32_t s = 0; s < ring.ranks - 1; ++s) {
     role.begin_step(1, ring.block);
     role.send(ring.next(), role.step(), ring.block, [&] {
@@ -55,14 +55,14 @@ void reduce_scatter(const Ring& ring, RoleBuilder& role, std::int32_t member) {
   }
 }
 
-void all_gather(const Ring& ring, RoleBuilder& role, std::int32_t member) {
+void ring_all_gather(const Ring& ring, RoleBuilder& role, std::int32_t member) {
   for (std::int32_t s = 0; s < ring.ranks - 1; ++s) {
     role.begin_step(1);
     role.send(ring.next(), role.step(), ring.block, [&] { return Payload{{ring.along(member, -s)}, false}; });
   }
 }
 
-void all_to_all(const Ring& ring, RoleBuilder& role, std::int32_t member) {
+void ring_all_to_all(const Ring& ring, RoleBuilder& role, std::int32_t member) {
   for (std::int32_t s = 0; s < ring.ranks - 1; ++s) {
     role.begin_step(1);
     role.send(ring.next(), role.step(), ring.block * (ring.ranks - 1 - s), [&] {
@@ -75,7 +75,7 @@ void all_to_all(const Ring& ring, RoleBuilder& role, std::int32_t member) {
   }
 }
 
-void barrier(const Ring& ring, RoleBuilder& role) {
+void ring_barrier(const Ring& ring, RoleBuilder& role) {
   for (std::int32_t s = 0; s < ring.ranks - 1; ++s) {
     role.begin_step(1);
     role.send(ring.next(), role.step(), Bytes(0), [] { return Payload{}; });
@@ -240,16 +240,16 @@ Schedule make_ring(const ScheduleRequest& request, const ParameterValues& values
   const auto describe = [&](RoleBuilder& role, std::int32_t member) {
     switch (request.kind) {
       case CollectiveKind::all_reduce:
-        reduce_scatter(ring, role, member);
-        return all_gather(ring, role, member);
+        ring_reduce_scatter(ring, role, member);
+        return ring_all_gather(ring, role, member);
       case CollectiveKind::reduce_scatter:
-        return reduce_scatter(ring, role, member);
+        return ring_reduce_scatter(ring, role, member);
       case CollectiveKind::all_gather:
-        return all_gather(ring, role, member);
+        return ring_all_gather(ring, role, member);
       case CollectiveKind::all_to_all:
-        return all_to_all(ring, role, member);
+        return ring_all_to_all(ring, role, member);
       case CollectiveKind::barrier:
-        return barrier(ring, role);
+        return ring_barrier(ring, role);
       case CollectiveKind::broadcast:
       case CollectiveKind::reduce:
         return;

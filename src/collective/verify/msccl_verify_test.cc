@@ -11,7 +11,7 @@ using Operation = MscclOperation;
 constexpr MscclBuffer kInput = MscclBuffer::input, kOutput = MscclBuffer::output;
 
 // One chunk per GPU round a ring, in one threadblock per GPU.
-MscclAlgorithm ring(CollectiveKind kind, std::int32_t gpus) {
+MscclAlgorithm msccl_ring(CollectiveKind kind, std::int32_t gpus) {
   MscclAlgorithm algorithm;
   algorithm.kind = kind;
   algorithm.in_place = true;
@@ -46,8 +46,8 @@ MscclStep& step_of(MscclAlgorithm& algorithm, std::size_t gpu, std::size_t step,
 }
 
 // What the verifier says about a ring of 4 that `breaks` it.
-std::string verdict(CollectiveKind kind, const std::function<void(MscclAlgorithm&)>& breaks) {
-  MscclAlgorithm algorithm = ring(kind, 4);
+std::string msccl_verdict(CollectiveKind kind, const std::function<void(MscclAlgorithm&)>& breaks) {
+  MscclAlgorithm algorithm = msccl_ring(kind, 4);
   EXPECT_EQ(verify_msccl(algorithm, kind), "");
   breaks(algorithm);
   return verify_msccl(algorithm, kind);
@@ -55,13 +55,14 @@ std::string verdict(CollectiveKind kind, const std::function<void(MscclAlgorithm
 
 TEST(MscclVerifyTest, RingsPerformTheirCollectiveAndNoOther) {
   for (const std::int32_t gpus : {2, 3, 5, 65}) {
-    EXPECT_EQ(verify_msccl(ring(CollectiveKind::all_reduce, gpus), CollectiveKind::all_reduce), "");
-    EXPECT_EQ(verify_msccl(ring(CollectiveKind::all_gather, gpus), CollectiveKind::all_gather), "");
-    EXPECT_EQ(verify_msccl(ring(CollectiveKind::reduce_scatter, gpus), CollectiveKind::reduce_scatter), "");
+    EXPECT_EQ(verify_msccl(msccl_ring(CollectiveKind::all_reduce, gpus), CollectiveKind::all_reduce), "");
+    EXPECT_EQ(verify_msccl(msccl_ring(CollectiveKind::all_gather, gpus), CollectiveKind::all_gather), "");
+    EXPECT_EQ(verify_msccl(msccl_ring(CollectiveKind::reduce_scatter, gpus), CollectiveKind::reduce_scatter),
+              "");
   }
-  EXPECT_EQ(verify_msccl(ring(CollectiveKind::reduce_scatter, 3), CollectiveKind::all_reduce),
+  EXPECT_EQ(verify_msccl(msccl_ring(CollectiveKind::reduce_scatter, 3), CollectiveKind::all_reduce),
             "GPU 0 ends with chunk 1 of the output lacking the contribution of GPU 1");
-  EXPECT_EQ(verify_msccl(ring(CollectiveKind::all_reduce, 3), CollectiveKind::barrier),
+  EXPECT_EQ(verify_msccl(msccl_ring(CollectiveKind::all_reduce, 3), CollectiveKind::barrier),
             "MSCCL describes no barriers");
 }
 
@@ -127,52 +128,52 @@ TEST(MscclVerifyTest, BroadcastAndReduceHaveARoot) {
 }
 
 TEST(MscclVerifyTest, FindsSabotage) {
-  EXPECT_EQ(verdict(CollectiveKind::all_reduce,
-                    [](MscclAlgorithm& algorithm) {
-                      auto& steps = algorithm.gpus[1].blocks[0].steps;
-                      steps.erase(steps.begin());
-                    }),
+  EXPECT_EQ(msccl_verdict(CollectiveKind::all_reduce,
+                          [](MscclAlgorithm& algorithm) {
+                            auto& steps = algorithm.gpus[1].blocks[0].steps;
+                            steps.erase(steps.begin());
+                          }),
             "GPU 2, tb 0 step 1: adds chunk 3 to chunk 0");
-  EXPECT_EQ(
-      verdict(CollectiveKind::all_reduce,
-              [](MscclAlgorithm& algorithm) { step_of(algorithm, 2, 3).operation = Operation::receive; }),
-      "GPU 0 ends with chunk 2 of the output lacking the contribution of GPU 2");
-  EXPECT_EQ(verdict(CollectiveKind::all_reduce,
-                    [](MscclAlgorithm& algorithm) { step_of(algorithm, 0, 0).source.offset = 2; }),
+  EXPECT_EQ(msccl_verdict(
+                CollectiveKind::all_reduce,
+                [](MscclAlgorithm& algorithm) { step_of(algorithm, 2, 3).operation = Operation::receive; }),
+            "GPU 0 ends with chunk 2 of the output lacking the contribution of GPU 2");
+  EXPECT_EQ(msccl_verdict(CollectiveKind::all_reduce,
+                          [](MscclAlgorithm& algorithm) { step_of(algorithm, 0, 0).source.offset = 2; }),
             "GPU 1, tb 0 step 1: adds chunk 2 to chunk 3");
-  EXPECT_EQ(verdict(CollectiveKind::all_reduce,
-                    [](MscclAlgorithm& algorithm) { step_of(algorithm, 0, 0).count = 2; }),
+  EXPECT_EQ(msccl_verdict(CollectiveKind::all_reduce,
+                          [](MscclAlgorithm& algorithm) { step_of(algorithm, 0, 0).count = 2; }),
             "GPU 0, tb 0 step 0: uses chunk 4 of the input, which has 4");
-  EXPECT_EQ(verdict(CollectiveKind::all_reduce,
-                    [](MscclAlgorithm& algorithm) { step_of(algorithm, 1, 0).count = 2; }),
+  EXPECT_EQ(msccl_verdict(CollectiveKind::all_reduce,
+                          [](MscclAlgorithm& algorithm) { step_of(algorithm, 1, 0).count = 2; }),
             "GPU 2, tb 0 step 1: receives 1 chunks, but GPU 1 sends 2");
-  EXPECT_EQ(verdict(CollectiveKind::all_reduce,
-                    [](MscclAlgorithm& algorithm) { algorithm.gpus[2].blocks[0].channel = 1; }),
+  EXPECT_EQ(msccl_verdict(CollectiveKind::all_reduce,
+                          [](MscclAlgorithm& algorithm) { algorithm.gpus[2].blocks[0].channel = 1; }),
             "GPU 1: tb 0 sends to GPU 2 over channel 0, but nothing there receives it");
-  EXPECT_EQ(verdict(CollectiveKind::all_reduce,
-                    [](MscclAlgorithm& algorithm) {
-                      auto& steps = algorithm.gpus[3].blocks[0].steps;
-                      steps.push_back(steps.front());
-                    }),
+  EXPECT_EQ(msccl_verdict(CollectiveKind::all_reduce,
+                          [](MscclAlgorithm& algorithm) {
+                            auto& steps = algorithm.gpus[3].blocks[0].steps;
+                            steps.push_back(steps.front());
+                          }),
             "GPU 3 sends 1 messages to GPU 0 over channel 0 that are never received");
   EXPECT_EQ(
-      verdict(CollectiveKind::all_reduce,
-              [](MscclAlgorithm& algorithm) {
-                for (MscclGpu& gpu : algorithm.gpus)
-                  std::swap(gpu.blocks[0].steps[0], gpu.blocks[0].steps[3]);
-              }),
+      msccl_verdict(CollectiveKind::all_reduce,
+                    [](MscclAlgorithm& algorithm) {
+                      for (MscclGpu& gpu : algorithm.gpus)
+                        std::swap(gpu.blocks[0].steps[0], gpu.blocks[0].steps[3]);
+                    }),
       "never ends: GPU 0, tb 0 step 0 waits for GPU 3, tb 0 step 0 waits for GPU 2, tb 0 step 0 waits for "
       "GPU 1, tb 0 step 0 waits for GPU 0, tb 0 step 0");
-  EXPECT_EQ(verdict(CollectiveKind::all_gather,
-                    [](MscclAlgorithm& algorithm) { step_of(algorithm, 2, 3).destination.offset = 2; }),
+  EXPECT_EQ(msccl_verdict(CollectiveKind::all_gather,
+                          [](MscclAlgorithm& algorithm) { step_of(algorithm, 2, 3).destination.offset = 2; }),
             "GPU 2 ends with chunk 3 in place of chunk 2 of the output");
-  EXPECT_EQ(
-      verdict(CollectiveKind::all_gather, [](MscclAlgorithm& algorithm) { algorithm.chunks_per_loop = 6; }),
-      "6 chunks cannot be spread evenly over 4 GPUs");
+  EXPECT_EQ(msccl_verdict(CollectiveKind::all_gather,
+                          [](MscclAlgorithm& algorithm) { algorithm.chunks_per_loop = 6; }),
+            "6 chunks cannot be spread evenly over 4 GPUs");
 }
 
 TEST(MscclVerifyTest, FindsAMessageThatIsNeverSent) {
-  MscclAlgorithm algorithm = ring(CollectiveKind::all_gather, 2);
+  MscclAlgorithm algorithm = msccl_ring(CollectiveKind::all_gather, 2);
   algorithm.gpus[1].blocks[0].steps.erase(algorithm.gpus[1].blocks[0].steps.begin());
   EXPECT_EQ(
       verify_msccl(algorithm, CollectiveKind::all_gather),
@@ -180,7 +181,7 @@ TEST(MscclVerifyTest, FindsAMessageThatIsNeverSent) {
 }
 
 TEST(MscclVerifyTest, FindsAContributionAddedTwice) {
-  MscclAlgorithm algorithm = ring(CollectiveKind::reduce_scatter, 2);
+  MscclAlgorithm algorithm = msccl_ring(CollectiveKind::reduce_scatter, 2);
   const MscclPlace own{kInput, 0};
   algorithm.gpus[0].blocks[0].steps.push_back({Operation::reduce, own, own, 1, -1, -1});
   EXPECT_EQ(verify_msccl(algorithm, CollectiveKind::reduce_scatter),
@@ -188,7 +189,7 @@ TEST(MscclVerifyTest, FindsAContributionAddedTwice) {
 }
 
 TEST(MscclVerifyTest, RefusesWhatWouldTakeTooLong) {
-  MscclAlgorithm algorithm = ring(CollectiveKind::all_gather, 2);
+  MscclAlgorithm algorithm = msccl_ring(CollectiveKind::all_gather, 2);
   algorithm.gpus[0].scratch_chunks = 1 << 27;
   EXPECT_EQ(verify_msccl(algorithm, CollectiveKind::all_gather),
             "too large to be verified: 134217736 chunks of memory, 4 chunks moved");

@@ -16,8 +16,8 @@ Schedule correct(const char* algorithm, const ScheduleRequest& request) {
 }
 
 // What the verifier says about a correct schedule that `breaks` it.
-std::string verdict(const char* algorithm, const ScheduleRequest& request,
-                    const std::function<void(Schedule&)>& breaks) {
+std::string verdict_on(const char* algorithm, const ScheduleRequest& request,
+                       const std::function<void(Schedule&)>& breaks) {
   Schedule schedule = correct(algorithm, request);
   EXPECT_EQ(verify_schedule(request, schedule), "");
   breaks(schedule);
@@ -44,128 +44,128 @@ Step& receiving_step(Schedule& schedule, std::int32_t from, std::size_t index) {
 }
 
 TEST(VerifyTest, FindsAMissingMessage) {
-  EXPECT_EQ(verdict("ring", request_for(CollectiveKind::all_reduce, 4, 100),
-                    [](Schedule& schedule) { erase_send(member(schedule, 1), 2); }),
+  EXPECT_EQ(verdict_on("ring", request_for(CollectiveKind::all_reduce, 4, 100),
+                       [](Schedule& schedule) { erase_send(member(schedule, 1), 2); }),
             "member 2, step 2: waits for 1 messages, but 0 are sent to it");
 }
 
 TEST(VerifyTest, FindsAMissingContribution) {
-  EXPECT_EQ(verdict("ring", request_for(CollectiveKind::reduce_scatter, 4, 100),
-                    [](Schedule& schedule) {
-                      Step& step = receiving_step(schedule, 1, 2);
-                      step.receives = 0;
-                      step.reduced = Bytes(0);
-                      erase_send(member(schedule, 1), 2);
-                    }),
+  EXPECT_EQ(verdict_on("ring", request_for(CollectiveKind::reduce_scatter, 4, 100),
+                       [](Schedule& schedule) {
+                         Step& step = receiving_step(schedule, 1, 2);
+                         step.receives = 0;
+                         step.reduced = Bytes(0);
+                         erase_send(member(schedule, 1), 2);
+                       }),
             "member 2 ends with block 2 lacking the contribution of member 0");
 }
 
 TEST(VerifyTest, FindsAWrongBlock) {
-  EXPECT_EQ(verdict("ring", request_for(CollectiveKind::all_gather, 4, 100),
-                    [](Schedule& schedule) { member(schedule, 3).payloads[0].blocks = {1}; }),
+  EXPECT_EQ(verdict_on("ring", request_for(CollectiveKind::all_gather, 4, 100),
+                       [](Schedule& schedule) { member(schedule, 3).payloads[0].blocks = {1}; }),
             "member 3, step 0: sends block 1 to member 0 without holding it");
-  EXPECT_EQ(verdict("direct", request_for(CollectiveKind::all_to_all, 3, 99),
-                    [](Schedule& schedule) { member(schedule, 0).payloads[0].blocks = {2}; }),
+  EXPECT_EQ(verdict_on("direct", request_for(CollectiveKind::all_to_all, 3, 99),
+                       [](Schedule& schedule) { member(schedule, 0).payloads[0].blocks = {2}; }),
             "member 1 ends without block 1");
 }
 
 TEST(VerifyTest, FindsAReductionWhereACopyBelongs) {
-  EXPECT_EQ(verdict("ring", request_for(CollectiveKind::all_reduce, 4, 100),
-                    [](Schedule& schedule) {
-                      member(schedule, 0).payloads[3].reduce = true;
-                      receiving_step(schedule, 0, 3).reduced = Bytes(25);
-                    }),
+  EXPECT_EQ(verdict_on("ring", request_for(CollectiveKind::all_reduce, 4, 100),
+                       [](Schedule& schedule) {
+                         member(schedule, 0).payloads[3].reduce = true;
+                         receiving_step(schedule, 0, 3).reduced = Bytes(25);
+                       }),
             "member 1, step 3: member 0 adds the contribution of member 1 to block 0 twice");
 }
 
 TEST(VerifyTest, FindsACopyWhereAReductionBelongs) {
   const ScheduleRequest request = request_for(CollectiveKind::reduce_scatter, 4, 100);
   const auto copy = [](Schedule& schedule) { member(schedule, 0).payloads[2].reduce = false; };
-  EXPECT_EQ(verdict("ring", request, copy), "member 1, step 2: combines 0 bytes, but states 25");
-  EXPECT_EQ(verdict("ring", request,
-                    [&](Schedule& schedule) {
-                      copy(schedule);
-                      receiving_step(schedule, 0, 2).reduced = Bytes(0);
-                    }),
+  EXPECT_EQ(verdict_on("ring", request, copy), "member 1, step 2: combines 0 bytes, but states 25");
+  EXPECT_EQ(verdict_on("ring", request,
+                       [&](Schedule& schedule) {
+                         copy(schedule);
+                         receiving_step(schedule, 0, 2).reduced = Bytes(0);
+                       }),
             "member 1 ends with block 1 lacking the contribution of member 1");
 }
 
 TEST(VerifyTest, FindsADuplicateContribution) {
-  EXPECT_EQ(verdict("direct", request_for(CollectiveKind::reduce, 3, 100),
-                    [](Schedule& schedule) {
-                      RankSchedule& role = member(schedule, 2);
-                      role.sends.push_back(role.sends[0]);
-                      role.payloads.push_back(role.payloads[0]);
-                      ++role.steps[0].end_send;
-                      member(schedule, 0).steps[0].receives = 3;
-                      member(schedule, 0).steps[0].reduced = Bytes(300);
-                    }),
+  EXPECT_EQ(verdict_on("direct", request_for(CollectiveKind::reduce, 3, 100),
+                       [](Schedule& schedule) {
+                         RankSchedule& role = member(schedule, 2);
+                         role.sends.push_back(role.sends[0]);
+                         role.payloads.push_back(role.payloads[0]);
+                         ++role.steps[0].end_send;
+                         member(schedule, 0).steps[0].receives = 3;
+                         member(schedule, 0).steps[0].reduced = Bytes(300);
+                       }),
             "member 0, step 0: member 2 adds the contribution of member 2 to block 0 twice");
 }
 
 TEST(VerifyTest, FindsWrongBytes) {
-  EXPECT_EQ(verdict("halving-doubling", request_for(CollectiveKind::all_reduce, 4, 100),
-                    [](Schedule& schedule) { member(schedule, 2).sends[0].bytes = Bytes(51); }),
+  EXPECT_EQ(verdict_on("halving-doubling", request_for(CollectiveKind::all_reduce, 4, 100),
+                       [](Schedule& schedule) { member(schedule, 2).sends[0].bytes = Bytes(51); }),
             "member 2 sends 51 bytes to member 3, but their payload is 50 bytes");
 }
 
 TEST(VerifyTest, FindsAWrongStep) {
   const ScheduleRequest request = request_for(CollectiveKind::all_reduce, 4, 100);
-  EXPECT_EQ(verdict("ring", request, [](Schedule& schedule) { member(schedule, 0).sends[0].step = 1; }),
+  EXPECT_EQ(verdict_on("ring", request, [](Schedule& schedule) { member(schedule, 0).sends[0].step = 1; }),
             "member 1, step 0: waits for 1 messages, but 0 are sent to it");
-  EXPECT_EQ(verdict("ring", request, [](Schedule& schedule) { member(schedule, 0).sends[0].step = 6; }),
+  EXPECT_EQ(verdict_on("ring", request, [](Schedule& schedule) { member(schedule, 0).sends[0].step = 6; }),
             "member 0 sends to step 6 of member 1, which has 6 steps");
-  EXPECT_EQ(verdict("ring", request, [](Schedule& schedule) { member(schedule, 0).sends[0].step = -1; }),
+  EXPECT_EQ(verdict_on("ring", request, [](Schedule& schedule) { member(schedule, 0).sends[0].step = -1; }),
             "member 0 sends to step -1 of member 1, which has 6 steps");
 }
 
 // The messages of two steps change places in what the receiver waits for: the counts still fit.
 TEST(VerifyTest, FindsMessagesThatCountInEachOthersSteps) {
-  EXPECT_EQ(verdict("ring", request_for(CollectiveKind::reduce_scatter, 4, 100),
-                    [](Schedule& schedule) {
-                      member(schedule, 0).sends[0].step = 2;
-                      member(schedule, 0).sends[2].step = 0;
-                    }),
+  EXPECT_EQ(verdict_on("ring", request_for(CollectiveKind::reduce_scatter, 4, 100),
+                       [](Schedule& schedule) {
+                         member(schedule, 0).sends[0].step = 2;
+                         member(schedule, 0).sends[2].step = 0;
+                       }),
             "member 3 ends with block 3 lacking the contribution of member 0");
 }
 
 TEST(VerifyTest, FindsACircularWait) {
-  EXPECT_EQ(verdict("ring", request_for(CollectiveKind::all_gather, 3, 99),
-                    [](Schedule& schedule) {
-                      for (RankSchedule& role : schedule.roles) {
-                        role.steps[0].end_send = 0;
-                        role.steps[1].first_send = 0;
-                      }
-                    }),
+  EXPECT_EQ(verdict_on("ring", request_for(CollectiveKind::all_gather, 3, 99),
+                       [](Schedule& schedule) {
+                         for (RankSchedule& role : schedule.roles) {
+                           role.steps[0].end_send = 0;
+                           role.steps[1].first_send = 0;
+                         }
+                       }),
             "never ends: member 0 in step 0 waits for member 2, member 2 in step 0 waits for member 1, "
             "member 1 in step 0 waits for member 0");
 }
 
 TEST(VerifyTest, FindsARaceBetweenMessagesOfAStep) {
-  EXPECT_EQ(verdict("direct", request_for(CollectiveKind::all_gather, 3, 99),
-                    [](Schedule& schedule) {
-                      RankSchedule& role = member(schedule, 1);
-                      role.sends.push_back(role.sends[0]);
-                      role.payloads.push_back(role.payloads[0]);
-                      ++role.steps[0].end_send;
-                      ++member(schedule, 2).steps[0].receives;
-                    }),
+  EXPECT_EQ(verdict_on("direct", request_for(CollectiveKind::all_gather, 3, 99),
+                       [](Schedule& schedule) {
+                         RankSchedule& role = member(schedule, 1);
+                         role.sends.push_back(role.sends[0]);
+                         role.payloads.push_back(role.payloads[0]);
+                         ++role.steps[0].end_send;
+                         ++member(schedule, 2).steps[0].receives;
+                       }),
             "member 2, step 0: block 1 is replaced while another message changes it");
 }
 
 TEST(VerifyTest, FindsABarrierThatLetsSomeoneGoEarly) {
-  EXPECT_EQ(verdict("halving-doubling", request_for(CollectiveKind::barrier, 4, 0),
-                    [](Schedule& schedule) {
-                      receiving_step(schedule, 0, 1).receives = 0;
-                      erase_send(member(schedule, 0), 1);
-                    }),
+  EXPECT_EQ(verdict_on("halving-doubling", request_for(CollectiveKind::barrier, 4, 0),
+                       [](Schedule& schedule) {
+                         receiving_step(schedule, 0, 1).receives = 0;
+                         erase_send(member(schedule, 0), 1);
+                       }),
             "member 2 leaves the barrier without having heard of member 0");
 }
 
 TEST(VerifyTest, RefusesSchedulesOutOfShape) {
   const ScheduleRequest request = request_for(CollectiveKind::all_reduce, 4, 100);
   const auto ring = [&](const std::function<void(Schedule&)>& breaks) {
-    return verdict("ring", request, breaks);
+    return verdict_on("ring", request, breaks);
   };
   EXPECT_EQ(ring([](Schedule& s) { s.ranks = 5; }), "the schedule is for 5 ranks, not for 4");
   EXPECT_EQ(ring([](Schedule& s) { s.pieces = -1; }), "the buffer is cut into -1 pieces");

@@ -29,7 +29,7 @@ double volume(const Graph& graph) {
          static_cast<double>(kBytes);
 }
 
-std::int64_t count(const Graph& graph, std::size_t program, std::string_view name) {
+std::int64_t count_kind(const Graph& graph, std::size_t program, std::string_view name) {
   std::int64_t found = 0;
   for (const std::uint32_t n : graph.programs[program].name) found += graph.names[n] == name;
   return found;
@@ -78,8 +78,8 @@ TEST(DataPass, WeightsThatAreKeptForOneMicroBatchServeTheNext) {
   plan.zero_stage = 3;
   plan.reshard = false;
   const Graph graph = lower(plan);
-  EXPECT_EQ(count(graph, 0, "gather weights"), 2);      // once for each of its two blocks
-  EXPECT_EQ(count(graph, 1, "gather weights"), 4 * 2);  // one micro-batch at a time
+  EXPECT_EQ(count_kind(graph, 0, "gather weights"), 2);      // once for each of its two blocks
+  EXPECT_EQ(count_kind(graph, 1, "gather weights"), 4 * 2);  // one micro-batch at a time
 }
 
 TEST(DataPass, HybridShardingReducesShardsAcrossReplicas) {
@@ -239,7 +239,7 @@ TEST(DataPass, CopiesOfATiedEmbeddingAreSummedAcrossStages) {
   // On one rank it is one weight: 500 elements fewer, no exchange across stages.
   const Graph one = lower(small_plan(1, 2, 1, 2), shape);
   EXPECT_EQ(collective_bytes(one, one.programs[0], CollectiveKind::all_reduce, "data"), 2500 * 4);
-  EXPECT_EQ(count(one, 0, "tied embedding gradients"), 0);
+  EXPECT_EQ(count_kind(one, 0, "tied embedding gradients"), 0);
 }
 
 TEST(DataPass, StagesBetweenHaveNoPartInATiedEmbedding) {
@@ -247,9 +247,9 @@ TEST(DataPass, StagesBetweenHaveNoPartInATiedEmbedding) {
   shape.ties = true;
   shape.layers = 4;
   const Graph graph = lower(small_plan(4, 1, 1, 4), shape);
-  EXPECT_EQ(count(graph, 0, "tied embedding gradients"), 1);
-  EXPECT_EQ(count(graph, 1, "tied embedding gradients"), 0);
-  EXPECT_EQ(count(graph, 3, "tied embedding gradients"), 1);
+  EXPECT_EQ(count_kind(graph, 0, "tied embedding gradients"), 1);
+  EXPECT_EQ(count_kind(graph, 1, "tied embedding gradients"), 0);
+  EXPECT_EQ(count_kind(graph, 3, "tied embedding gradients"), 1);
 }
 
 TEST(DataPass, NormGradientsAreSummedOverTensorOnce) {
@@ -257,7 +257,7 @@ TEST(DataPass, NormGradientsAreSummedOverTensorOnce) {
   shape.partial_elements = 16;
   const Graph graph = lower(small_plan(1, 2, 2, 3), shape);
   EXPECT_EQ(collective_bytes(graph, graph.programs[0], CollectiveKind::all_reduce, "tensor"), 2 * 16 * 4);
-  EXPECT_EQ(count(graph, 0, "norm gradients"), 1);
+  EXPECT_EQ(count_kind(graph, 0, "norm gradients"), 1);
 }
 
 TEST(DataPass, DualPipeSumsTheTwoCopiesOfEveryStage) {

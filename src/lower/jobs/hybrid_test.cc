@@ -13,12 +13,12 @@
 namespace armilla {
 namespace {
 
-LoweredJob lower(const SmallShape& shape, const Plan& plan, std::int64_t iterations = 1) {
+LoweredJob lowered_hybrid(const SmallShape& shape, const Plan& plan, std::int64_t iterations = 1) {
   return lower_sharded({small_sharded_model(shape)}, plan, iterations);
 }
 
 TEST(Hybrid, TwoStagesUnderOneForwardOneBackward) {
-  const Graph graph = lower({}, small_plan(2, 1, 1, 2)).graph;
+  const Graph graph = lowered_hybrid({}, small_plan(2, 1, 1, 2)).graph;
   EXPECT_EQ(describe(graph, 0),
             "0 f0\n"
             "1 f1 after 0\n"
@@ -59,7 +59,7 @@ TEST(Hybrid, TwoStagesUnderOneForwardOneBackward) {
 
 // W keeps the rank busy while gradients travel: the input gradients alone hold up the message.
 TEST(Hybrid, ZeroBubbleSendsInputGradientsBeforeWeightGradients) {
-  const Graph graph = lower({}, small_plan(2, 1, 1, 1, "zb-h1")).graph;
+  const Graph graph = lowered_hybrid({}, small_plan(2, 1, 1, 1, "zb-h1")).graph;
   EXPECT_EQ(describe(graph, 1),
             "0 receive activations 20 from 0 tag 0\n"
             "1 f2 after 0\n"
@@ -99,7 +99,7 @@ TEST(Hybrid, ExpertsThatAreQuantisedOneByOneAreIssuedOneByOne) {
 }
 
 TEST(Hybrid, SlotsKnowTheirNodes) {
-  const LoweredJob job = lower({}, small_plan(2, 1, 1, 2));
+  const LoweredJob job = lowered_hybrid({}, small_plan(2, 1, 1, 2));
   std::vector<std::uint32_t> firsts, ends;
   for (const NodeRange& range : job.slot_nodes[0]) {
     firsts.push_back(range.first);
@@ -137,7 +137,7 @@ TEST(Hybrid, ComputationsFollowTheScheduleAndFormOneChain) {
     if (schedule == "interleaved" || schedule == "zb-v") plan.virtual_stages = 2;
     SmallShape shape;
     shape.layers = 6;
-    const LoweredJob job = lower(shape, plan);
+    const LoweredJob job = lowered_hybrid(shape, plan);
     for (std::size_t rank = 0; rank < 2; ++rank) {
       EXPECT_EQ(computations(job.graph, rank), expected_computations(job, rank)) << schedule;
       const Program& program = job.graph.programs[rank];
@@ -157,7 +157,7 @@ TEST(Hybrid, StagesOfARankThatFollowEachOtherNeedNoMessage) {
   shape.layers = 6;
   Plan plan = small_plan(2, 1, 1, 4, "zb-v");
   plan.virtual_stages = 2;
-  const Graph graph = lower(shape, plan).graph;
+  const Graph graph = lowered_hybrid(shape, plan).graph;
   // Rank 1 holds stages 1 and 2 of 4: it exchanges two messages a direction and micro-batch with rank 0 only.
   const Program& program = graph.programs[1];
   EXPECT_EQ(std::count(program.kind.begin(), program.kind.end(), NodeKind::send), 8);
@@ -168,7 +168,7 @@ TEST(Hybrid, WithoutOverlapTheNextSlotWaitsForTheSend) {
   Plan plan = small_plan(2, 1, 1, 3);
   for (const bool overlap : {false, true}) {
     plan.overlap_pipeline = overlap;
-    const Graph graph = lower({}, plan).graph;
+    const Graph graph = lowered_hybrid({}, plan).graph;
     std::int64_t waiting = 0;
     for (const Program& program : graph.programs) {
       for (std::uint32_t node = 0; node < program.size(); ++node) {
@@ -184,9 +184,9 @@ TEST(Hybrid, WithoutOverlapTheNextSlotWaitsForTheSend) {
 // Tensor ranks that send parts gather them before the pass that needs them.
 TEST(Hybrid, PartsOfMessagesAreGathered) {
   Plan plan = small_plan(2, 1, 3, 4);
-  const Bytes whole = lower({}, plan).graph.transfers.front().bytes;
+  const Bytes whole = lowered_hybrid({}, plan).graph.transfers.front().bytes;
   plan.scatter_gather = true;
-  const Graph graph = lower({}, plan).graph;
+  const Graph graph = lowered_hybrid({}, plan).graph;
   for (const PointToPoint& transfer : graph.transfers) EXPECT_EQ(transfer.bytes.value, (whole.value + 2) / 3);
   for (const Program& program : graph.programs) {
     std::int64_t gathers = 0;
@@ -203,7 +203,7 @@ TEST(Hybrid, PartsOfMessagesAreGathered) {
     EXPECT_EQ(gathers, 4) << "one of each micro-batch";
   }
   plan.sequence_parallel = true;
-  EXPECT_EQ(lower({}, plan).graph.transfers.front().bytes, whole) << "already a part";
+  EXPECT_EQ(lowered_hybrid({}, plan).graph.transfers.front().bytes, whole) << "already a part";
 }
 
 // Two layers reduce after both passes; each reduction is preceded by two operators that only the
@@ -215,7 +215,7 @@ TEST(Hybrid, PytorchIssuesMoreForTensorCollectives) {
   const auto computations_under = [&](Framework framework, Host host) {
     plan.framework = framework;
     plan.host = host;
-    const Program program = lower(shape, plan).graph.programs[0];
+    const Program program = lowered_hybrid(shape, plan).graph.programs[0];
     return std::count(program.kind.begin(), program.kind.end(), NodeKind::compute);
   };
   const auto few = computations_under(Framework::megatron, Host::eager);
@@ -229,16 +229,16 @@ TEST(Hybrid, RecomputationComesBeforeTheBackwardPassOfItsBlock) {
   Plan plan = small_plan(1, 1, 1, 1);
   plan.recompute = Recompute::block;
   plan.recompute_blocks = 1;
-  EXPECT_EQ(computations(lower(shape, plan).graph, 0), "f0 f1 f2 f3 b3 w3 b2 w2 r1 b1 w1 b0 w0");
+  EXPECT_EQ(computations(lowered_hybrid(shape, plan).graph, 0), "f0 f1 f2 f3 b3 w3 b2 w2 r1 b1 w1 b0 w0");
   shape.recomputes = true;
   plan.recompute = Recompute::full;
-  EXPECT_EQ(computations(lower(shape, plan).graph, 0), "f0 f1 f2 f3 b3 w3 r2 b2 w2 r1 b1 w1 b0 w0");
+  EXPECT_EQ(computations(lowered_hybrid(shape, plan).graph, 0), "f0 f1 f2 f3 b3 w3 r2 b2 w2 r1 b1 w1 b0 w0");
 }
 
 TEST(Hybrid, CollectivesOfAPassHoldUpTheNextBlockButNotTheWeightGradient) {
   SmallShape shape;
   shape.reduces = true;
-  const Graph graph = lower(shape, small_plan(1, 1, 2, 1)).graph;
+  const Graph graph = lowered_hybrid(shape, small_plan(1, 1, 2, 1)).graph;
   const std::string text = dump_graph(graph);
   EXPECT_NE(text.find("  1 forward 'f' 200 flops 200 bytes after 0\n"
                       "  2 forward 'reduce' all-reduce 64 bytes in tensor after 1\n"
@@ -256,7 +256,7 @@ TEST(Hybrid, CollectivesOfAPassHoldUpTheNextBlockButNotTheWeightGradient) {
 TEST(Hybrid, OneRankOnAnAxisExchangesNothingOnIt) {
   SmallShape shape;
   shape.reduces = true;
-  const Graph graph = lower(shape, small_plan(1, 1, 1, 1)).graph;
+  const Graph graph = lowered_hybrid(shape, small_plan(1, 1, 1, 1)).graph;
   EXPECT_TRUE(graph.collectives.empty());
   EXPECT_TRUE(graph.families.empty());
   // What waited for the reduction waits for what the reduction waited for.
@@ -267,7 +267,7 @@ TEST(Hybrid, SlotsBesideEachOtherTakeTurns) {
   SmallShape shape;
   shape.layers = 6;
   shape.reduces = true;
-  const LoweredJob job = lower(shape, small_plan(2, 1, 2, 8, "dualpipe"));
+  const LoweredJob job = lowered_hybrid(shape, small_plan(2, 1, 2, 8, "dualpipe"));
   std::int64_t pairs = 0;
   for (std::size_t rank = 0; rank < 2; ++rank) {
     const Program& program = job.graph.programs[rank];
@@ -293,7 +293,7 @@ TEST(Hybrid, SlotsBesideEachOtherTakeTurns) {
 
 TEST(Hybrid, RanksOfAStageShareItsProgram) {
   Plan plan = small_plan(2, 3, 2, 2);
-  const LoweredJob job = lower({}, plan);
+  const LoweredJob job = lowered_hybrid({}, plan);
   ASSERT_EQ(job.graph.programs.size(), 2U);
   // Tensor fastest, then data, then pipeline.
   EXPECT_EQ(job.graph.program_of, (std::vector<std::uint32_t>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1}));
@@ -334,7 +334,7 @@ TEST(Hybrid, EveryLegalPlanCanFinish) {
     shape.partial_elements = pick(2) == 1 ? 8 : 0;
     const std::int64_t iterations = pick(3);
     try {
-      const LoweredJob job = lower(shape, plan, iterations);
+      const LoweredJob job = lowered_hybrid(shape, plan, iterations);
       EXPECT_EQ(Rehearsal(job.graph).complaint(), "")
           << schedule << " p " << plan.pipeline << " v " << plan.virtual_stages << " m " << plan.micro_batches
           << " ranks " << plan.ranks << " zero " << plan.zero_stage << " iterations " << iterations;
@@ -353,7 +353,7 @@ TEST(Hybrid, LoopsAreOfAsManyMicroBatchesAsTheirScheduleNeeds) {
     shape.layers = 2 * stages;
     const Plan plan = small_plan(stages, 1, 1, 10 * stages, "dualpipe");
     const LoweredJob job = lower_sharded({small_sharded_model(shape)}, plan, 1, Bandwidth(0), Written::loops);
-    const Graph whole = lower(shape, plan).graph;
+    const Graph whole = lowered_hybrid(shape, plan).graph;
     for (std::size_t p = 0; p < whole.programs.size(); ++p) {
       EXPECT_EQ(job.graph.programs[p].loops.size(), 1U) << stages;
       EXPECT_EQ(job.graph.programs[p].length(), whole.programs[p].size()) << stages;
@@ -363,11 +363,11 @@ TEST(Hybrid, LoopsAreOfAsManyMicroBatchesAsTheirScheduleNeeds) {
 
 TEST(Hybrid, AbsurdGraphsAreRefused) {
   Plan plan = small_plan(2, 1, 1, 1'000'000'000);
-  EXPECT_EQ(error_of([&] { lower({}, plan); }),
+  EXPECT_EQ(error_of([&] { lowered_hybrid({}, plan); }),
             "plan: the execution graph would have at least 8000000000 nodes\n"
             "  hint: use fewer than 1000000000 micro-batches; the limit is 50000000 nodes");
   plan = small_plan(2, 1, 1, 3'000'000);
-  EXPECT_EQ(error_of([&] { lower({}, plan); }),
+  EXPECT_EQ(error_of([&] { lowered_hybrid({}, plan); }),
             "plan: the execution graph would have more than 50000000 nodes\n"
             "  hint: use fewer than 3000000 micro-batches; the limit is 50000000 nodes");
 }

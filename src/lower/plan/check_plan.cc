@@ -87,7 +87,7 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
   }
 }
 
-void check_experts(const Plan& plan, const ModelFacts& facts, const std::string& where) {
+void check_expert_degrees(const Plan& plan, const ModelFacts& facts, const std::string& where) {
   if (plan.expert == 1 && plan.expert_tensor <= (facts.experts == 0 ? 1 : 0)) return;
   if (facts.experts == 0) {
     throw Error(where,
@@ -144,7 +144,7 @@ void check_wide_layers(const Plan& plan, const Model& model, const std::string& 
 void check_plan_for_model(const Plan& plan, const Model& model, const std::string& where) {
   check_tensor(plan, model.facts, where);
   check_sequence(plan, model.facts, where);
-  check_experts(plan, model.facts, where);
+  check_expert_degrees(plan, model.facts, where);
   check_stages(plan, model, where);
   check_wide_layers(plan, model, where);
 }

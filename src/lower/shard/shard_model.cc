@@ -49,7 +49,8 @@ void check_context(const Model& model, const Plan& plan, const std::string& wher
   }
 }
 
-void check_experts(const Model& model, const Plan& plan, std::int64_t position, const std::string& where) {
+void check_expert_position(const Model& model, const Plan& plan, std::int64_t position,
+                           const std::string& where) {
   if (position < 0 || position >= plan.expert) {
     throw Error(where, fmt::format("expert position {} of plan.expert {}", position, plan.expert));
   }
@@ -261,7 +262,7 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
   check_attention_heads(model, plan, where);
   check_sequence_parallel(model, plan, where);
   check_context(model, plan, where);
-  check_experts(model, plan, expert_position, where);
+  check_expert_position(model, plan, expert_position, where);
   return ModelSharder(model, plan, expert_position).shard();
 }
 

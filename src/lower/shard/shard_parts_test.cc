@@ -35,7 +35,7 @@ Model of_latents() {
       "nope_head_dim: 32, rope_head_dim: 16, value_head_dim: 32}\n");
 }
 
-Plan plan_with(Parts modules, std::int64_t experts = 1) {
+Plan plan_by_degrees(Parts modules, std::int64_t experts = 1) {
   Plan plan = plan_of(1, 1, experts);
   plan.expert = experts;
   if (modules.empty()) return plan;
@@ -59,7 +59,8 @@ std::vector<std::string> repeated(const Model& model, const Plan& plan) {
 
 // What a layer keeps less; it is back while the layer's gradients are made.
 std::int64_t freed(const Model& model, Parts modules) {
-  const BlockShape without = layer_of(model, plan_with({})), with = layer_of(model, plan_with(modules));
+  const BlockShape without = layer_of(model, plan_by_degrees({})),
+                   with = layer_of(model, plan_by_degrees(modules));
   return without.saved.value - with.saved.value;
 }
 
@@ -86,20 +87,20 @@ TEST(RecomputedParts, AreFreedButForWhatTheyRead) {
 }
 
 TEST(RecomputedParts, AreDoneAgainWithTheirCollectives) {
-  EXPECT_THAT(repeated(of_experts(), plan_with({Part::layernorm, Part::moe_act})),
+  EXPECT_THAT(repeated(of_experts(), plan_by_degrees({Part::layernorm, Part::moe_act})),
               ElementsAre("mlp.norm", "mlp.experts.activation"));
-  EXPECT_THAT(repeated(of_latents(), plan_with({Part::mla_up_proj})),
+  EXPECT_THAT(repeated(of_latents(), plan_by_degrees({Part::mla_up_proj})),
               ElementsAre("attention.q_norm", "attention.q_up", "attention.kv_norm", "attention.kv_up",
                           "attention.rotary"));
-  EXPECT_THAT(repeated(dense(), plan_with({Part::core_attn, Part::mlp})),
+  EXPECT_THAT(repeated(dense(), plan_by_degrees({Part::core_attn, Part::mlp})),
               ElementsAre("attention.core", "mlp.norm", "mlp.gate_up", "mlp.activation", "mlp.down"));
   EXPECT_THAT(
-      repeated(of_experts(), plan_with({Part::moe}, 2)),
+      repeated(of_experts(), plan_by_degrees({Part::moe}, 2)),
       ElementsAre("mlp.router", "mlp.topk", "mlp.dispatch", "mlp.dispatch: all-to-all", "mlp.experts.gate_up",
                   "mlp.experts.activation", "mlp.experts.down", "mlp.combine: all-to-all", "mlp.combine"));
   // The checkpoint inside comes after the one around it.
   EXPECT_THAT(
-      repeated(of_experts(), plan_with({Part::moe, Part::moe_act})),
+      repeated(of_experts(), plan_by_degrees({Part::moe, Part::moe_act})),
       ElementsAre("mlp.router", "mlp.topk", "mlp.dispatch", "mlp.experts.gate_up", "mlp.experts.activation",
                   "mlp.experts.activation", "mlp.experts.down", "mlp.combine"));
   Plan divided = plan_of(2);
@@ -176,7 +177,7 @@ const Work& work_named(const ShardedModel& model, const Pass& pass, const std::s
 }
 
 TEST(ExpertCapacity, IsWhatExpertsWorkOn) {
-  Plan plan = plan_with({}, 2);
+  Plan plan = plan_by_degrees({}, 2);
   plan.expert_capacity = 1.5;
   const ShardedModel model = shard_model(of_experts(), plan, 0, "plan");
   const Pass& forward = shape_named(model, "layers.0").forward;
@@ -197,7 +198,7 @@ TEST(ExpertCapacity, IsWhatExpertsWorkOn) {
 }
 
 TEST(ExpertCapacity, OneHotDispatchIsProductsWithMasks) {
-  Plan plan = plan_with({});
+  Plan plan = plan_by_degrees({});
   plan.expert_capacity = 1.25;
   plan.expert_dispatch = ExpertDispatch::one_hot;
   const ShardedModel model = shard_model(of_experts(), plan, 0, "plan");

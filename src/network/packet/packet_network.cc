@@ -17,7 +17,7 @@
 namespace armilla {
 namespace {
 
-double packets_of(const Foreseen& foreseen, const PacketSettings& settings) {
+double packets_foreseen(const Foreseen& foreseen, const PacketSettings& settings) {
   return std::max(foreseen.messages, foreseen.bytes / static_cast<double>(settings.payload));
 }
 
@@ -55,12 +55,12 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
                 fmt::format("the {:.2g} messages are a flow each, which would take about {:.0f} GB",
                             foreseen.messages, foreseen.messages * kBytesOfFlow / 1e9),
                 "--network flow, or fewer chunks (preferred-dataset-splits)");
-  check_packets(job.where, "messages", "payload", packets_of(foreseen, job.settings),
+  check_packets(job.where, "messages", "payload", packets_foreseen(foreseen, job.settings),
                 job.settings.congestion_control);
   return job;
 }
 
-std::string_view routing_of(const ParameterValues& values) {
+std::string_view packet_routing(const ParameterValues& values) {
   if (values.is_set("routing")) return values.choice("routing");
   return sprays(values) ? "spray" : "ecmp";
 }
@@ -69,12 +69,12 @@ class PacketNetwork final : public Network, public OwnClock {
  public:
   PacketNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : OwnClock(setup.queue),
-        ways_(setup.machine, setup.slow_links, routing_of(values), setup.damage),
+        ways_(setup.machine, setup.slow_links, packet_routing(values), setup.damage),
         job_(job_of(ways_, setup, values)),
         packets_(job_),
         counted_(ways_.links().size()),
         foreseen_time_(
-            play_time(packets_of(setup.foreseen, job_.settings), job_.settings.congestion_control)) {
+            play_time(packets_foreseen(setup.foreseen, job_.settings), job_.settings.congestion_control)) {
     if (setup.shared_dimensions != 0 && !job_.flows_come) senders_.emplace(counted_.size());
   }
 

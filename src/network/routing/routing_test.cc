@@ -22,7 +22,7 @@ namespace {
 
 const LinkFigures kOne = {gigabytes_per_second(1), nanoseconds(100), 0};
 
-Machine machine_of(std::int64_t devices, std::int64_t switches) {
+Machine routed_machine(std::int64_t devices, std::int64_t switches) {
   Machine machine;
   machine.dimensions = {
       {"fabric", DimensionKind::switched, devices, gigabytes_per_second(1), nanoseconds(100)}};
@@ -38,8 +38,8 @@ void join(Machine& machine, std::uint32_t a, std::uint32_t b, std::uint32_t dime
 }
 
 // Four devices on each of `leaves` switches, below `spines`.
-Machine leaf_spine(std::uint32_t leaves, std::uint32_t spines) {
-  Machine machine = machine_of(4 * leaves, leaves + spines);
+Machine leaf_spine_graph(std::uint32_t leaves, std::uint32_t spines) {
+  Machine machine = routed_machine(4 * leaves, leaves + spines);
   for (std::uint32_t device = 0; device < 4 * leaves; ++device)
     join(machine, device, 4 * leaves + device / 4);
   for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
@@ -53,7 +53,7 @@ Machine leaf_spine(std::uint32_t leaves, std::uint32_t spines) {
 Machine random_circle(std::mt19937& random) {
   const auto below = [&](std::uint32_t most) { return static_cast<std::uint32_t>(random() % most); };
   const std::uint32_t size = 4 + below(12);
-  Machine machine = machine_of(size, size);
+  Machine machine = routed_machine(size, size);
   for (std::uint32_t i = 0; i < size; ++i) {
     join(machine, i, size + i);
     join(machine, size + i, size + (i + 1) % size);
@@ -65,7 +65,7 @@ Machine random_circle(std::mt19937& random) {
   return machine;
 }
 
-Message message(std::uint32_t source, std::uint32_t destination) {
+Message message_between(std::uint32_t source, std::uint32_t destination) {
   return {static_cast<std::int32_t>(source), static_cast<std::int32_t>(destination), Bytes(1)};
 }
 
@@ -122,8 +122,8 @@ TEST(Routings, LeadFromEndToEnd) {
       for (std::uint32_t from = 0; from < devices; ++from) {
         for (std::uint32_t to = 0; to < devices; ++to) {
           if (from == to) continue;
-          const std::size_t least = shortest.way(message(from, to)).size();
-          const std::span<const Ways::Way> found = ways.ways(message(from, to));
+          const std::size_t least = shortest.way(message_between(from, to)).size();
+          const std::span<const Ways::Way> found = ways.ways(message_between(from, to));
           ASSERT_FALSE(found.empty());
           ASSERT_LE(found.size(), Ways::kMostWays);
           for (const Ways::Way& way : found) {
@@ -151,7 +151,7 @@ TEST(Routings, UpAndDownNeverWaitsInACircle) {
         for (std::int64_t to = 0; to < machine.graph.devices(); ++to) {
           if (from == to) continue;
           const auto way =
-              ways.way(message(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)));
+              ways.way(message_between(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)));
           for (std::size_t i = 1; i < way.size(); ++i) waits.emplace(way[i - 1], way[i]);
         }
       }
@@ -167,7 +167,7 @@ TEST(Routings, UpAndDownNeverWaitsInACircle) {
 
 // A mesh of 3 x 4 devices that forward: first along x, then along y.
 TEST(Routings, DimensionOrderCrossesOneAfterTheOther) {
-  Machine machine = machine_of(12, 0);
+  Machine machine = routed_machine(12, 0);
   machine.dimensions = {{"x", DimensionKind::ring, 3, gigabytes_per_second(1), nanoseconds(100)},
                         {"y", DimensionKind::ring, 4, gigabytes_per_second(1), nanoseconds(100)}};
   machine.graph.devices_forward = true;
@@ -179,7 +179,7 @@ TEST(Routings, DimensionOrderCrossesOneAfterTheOther) {
   for (std::uint32_t from = 0; from < 12; ++from) {
     for (std::uint32_t to = 0; to < 12; ++to) {
       if (from == to) continue;
-      const auto way = ways.way(message(from, to));
+      const auto way = ways.way(message_between(from, to));
       const auto distance = [](std::uint32_t a, std::uint32_t b) { return a > b ? a - b : b - a; };
       EXPECT_EQ(way.size(), distance(from % 3, to % 3) + distance(from / 3, to / 3));
       EXPECT_TRUE(
@@ -189,43 +189,44 @@ TEST(Routings, DimensionOrderCrossesOneAfterTheOther) {
   machine.graph.devices_forward = false;
   Ways cut(machine, {}, "dimension-order");
   EXPECT_EQ(
-      error_of([&] { cut.way(message(0, 4)); }),
+      error_of([&] { cut.way(message_between(0, 4)); }),
       "network: no way leads from 'd0' to 'd4'\n  hint: in dimension order it leads over devices, which "
       "do not forward here");
 }
 
 TEST(Routings, SprayTakesAllShortestWays) {
-  Ways ways(leaf_spine(3, 5), {}, "spray");
-  EXPECT_EQ(ways.ways(message(0, 1)).size(), 1U);
+  Ways ways(leaf_spine_graph(3, 5), {}, "spray");
+  EXPECT_EQ(ways.ways(message_between(0, 1)).size(), 1U);
   std::set<std::uint32_t> spines;
-  for (const Ways::Way& way : ways.ways(message(0, 4))) {
+  for (const Ways::Way& way : ways.ways(message_between(0, 4))) {
     EXPECT_EQ(way.size(), 4U);
     spines.insert(ways.links()[way[1]].to);
   }
   EXPECT_EQ(spines.size(), 5U);
-  Ways many(leaf_spine(2, 40), {}, "spray");
-  EXPECT_EQ(many.ways(message(0, 4)).size(), Ways::kMostWays);
+  Ways many(leaf_spine_graph(2, 40), {}, "spray");
+  EXPECT_EQ(many.ways(message_between(0, 4)).size(), Ways::kMostWays);
 }
 
 TEST(Routings, DetoursLeadOverMany) {
-  Ways ways(leaf_spine(8, 2), {}, "ugal");
+  Ways ways(leaf_spine_graph(8, 2), {}, "ugal");
   std::set<std::uint32_t> leaves;
-  for (const Ways::Way& way : ways.ways(message(0, 4))) {
+  for (const Ways::Way& way : ways.ways(message_between(0, 4))) {
     for (const std::uint32_t link : way) leaves.insert(ways.links()[link].to);
   }
   EXPECT_GE(leaves.size(), 8U);
 }
 
 TEST(DamagedLinks, AreGoneAroundOrSaidToBeMissing) {
-  const Machine machine = leaf_spine(2, 2);
+  const Machine machine = leaf_spine_graph(2, 2);
   const std::vector<DamagedLink> one = {{"s0-s2", 0, "test"}};
   Ways ways(machine, {}, "ecmp", one);
   for (std::uint32_t from = 0; from < 4; ++from) {
-    for (std::uint32_t to = 4; to < 8; ++to) EXPECT_EQ(ways.links()[ways.way(message(from, to))[1]].to, 11U);
+    for (std::uint32_t to = 4; to < 8; ++to)
+      EXPECT_EQ(ways.links()[ways.way(message_between(from, to))[1]].to, 11U);
   }
   const std::vector<DamagedLink> half = {{"s2-s0", 0.5, "test"}};
   Ways slow(machine, {}, "spray", half);
-  EXPECT_EQ(slow.ways(message(0, 4)).size(), 2U);  // routers do not know that one is slow
+  EXPECT_EQ(slow.ways(message_between(0, 4)).size(), 2U);  // routers do not know that one is slow
 
   const std::vector<DamagedLink> both = {{"s0-s2", 0, "test"}, {"s0-s3", 0, "test"}};
   EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", both); }),
@@ -253,13 +254,14 @@ TEST(DamagedLinks, OfARingLeaveTheOtherWay) {
   Machine machine;
   machine.dimensions = {{"ring", DimensionKind::ring, 6, gigabytes_per_second(1), nanoseconds(1)}};
   Ways whole(machine, {}, "ecmp");
-  EXPECT_EQ(whole.way(message(0, 1)).size(), 1U);
+  EXPECT_EQ(whole.way(message_between(0, 1)).size(), 1U);
   const std::vector<DamagedLink> one = {{"rank 0-rank 1", 0, "test"}};
   Ways ways(machine, {}, "ecmp", one);
-  EXPECT_EQ(ways.way(message(0, 1)).size(), 5U);
+  EXPECT_EQ(ways.way(message_between(0, 1)).size(), 5U);
   const std::vector<DamagedLink> half = {{"rank 0-rank 1", 0.5, "test"}};
   Ways slow(machine, {}, "ecmp", half);
-  EXPECT_EQ(slow.links()[slow.way(message(0, 1)).front()].figures.bandwidth, gigabytes_per_second(0.5));
+  EXPECT_EQ(slow.links()[slow.way(message_between(0, 1)).front()].figures.bandwidth,
+            gigabytes_per_second(0.5));
 }
 
 FlowsResult run(const Machine& machine, const std::string& network, std::vector<TrafficFlow> flows,
@@ -286,7 +288,7 @@ double last_of(const FlowsResult& result) {
 // Four devices of a leaf send to those of another over two spines: what the spines carry is 2 GB/s, whatever
 // the hash says.
 TEST(Routings, SpreadFluidsAndPacketsEvenly) {
-  const Machine machine = leaf_spine(2, 2);
+  const Machine machine = leaf_spine_graph(2, 2);
   std::vector<TrafficFlow> flows;
   for (std::int64_t i = 0; i < 4; ++i) flows.push_back({i, 4 + i, 4'000'000});
   const double bound = 16e6 / 2e9;
@@ -302,7 +304,7 @@ TEST(Routings, SpreadFluidsAndPacketsEvenly) {
 // Small buffers of switches pause senders, and are the parameter's, whatever suits the graph; who is paused
 // is said by name.
 TEST(Routings, BuffersOfSwitchesAreAParameter) {
-  const Machine machine = leaf_spine(2, 2);
+  const Machine machine = leaf_spine_graph(2, 2);
   const std::vector<TrafficFlow> flows = {{4, 0, 4'000'000}, {5, 0, 4'000'000}, {6, 0, 4'000'000}};
   EXPECT_EQ(run(machine, "packet:cc=none,buffer=400MiB", flows).pfc_pauses, 0);
   EXPECT_GT(run(machine, "packet:cc=none,buffer=1MiB", flows).pfc_pauses,
@@ -323,7 +325,7 @@ TEST(Routings, BuffersOfSwitchesAreAParameter) {
 // A file that numbers its switches first, or among its hosts: its flows are hashed by its own numbers, as
 // where the file is played as it is, and reported by them.
 TEST(Routings, FlowsOfAFileGoByItsNumbers) {
-  Machine machine = leaf_spine(2, 4);
+  Machine machine = leaf_spine_graph(2, 4);
   const auto nodes = static_cast<std::int64_t>(machine.graph.nodes.size());
   for (const std::int64_t factor : {1, 5, 9}) {
     ASSERT_EQ(std::gcd(factor, nodes), 1);
@@ -361,7 +363,7 @@ TEST(Routings, FlowsOfAFileGoByItsNumbers) {
 
 // A spine's link at half of its bandwidth carries half of what is sprayed, in twice the time.
 TEST(Routings, DeratedLinksCostWhatTheyLack) {
-  Machine machine = leaf_spine(2, 2);
+  Machine machine = leaf_spine_graph(2, 2);
   std::vector<TrafficFlow> flows;
   for (std::int64_t i = 0; i < 4; ++i) flows.push_back({i, 4 + i, 4'000'000});
   Cable& thin = machine.graph.cables[8];  // s0 - s2
@@ -378,7 +380,7 @@ TEST(Routings, DeratedLinksCostWhatTheyLack) {
 
 // All to all at once: the links of the devices are the busiest on every way, and tell none apart.
 TEST(Routings, AdaptiveMessagesSpreadBeyondTheirOwnLinks) {
-  const Machine machine = leaf_spine(4, 4);
+  const Machine machine = leaf_spine_graph(4, 4);
   std::vector<Sent> sent;
   for (std::int32_t from = 0; from < 16; ++from) {
     for (std::int32_t to = 0; to < 16; ++to) {
@@ -396,7 +398,7 @@ TEST(Routings, AdaptiveMessagesSpreadBeyondTheirOwnLinks) {
 // Messages that begin at one moment choose in the order of who they are, not of their events: a state that
 // comes again goes on as before.
 TEST(Routings, AdaptiveMessagesOfOneMomentChooseInAnyOrder) {
-  const Machine machine = leaf_spine(3, 4);
+  const Machine machine = leaf_spine_graph(3, 4);
   std::vector<Sent> sent;
   for (std::int32_t from = 0; from < 12; ++from)
     sent.push_back({{from, (5 * from + 4) % 12, Bytes(100'000 * (1 + from))}, Time(0)});
@@ -413,7 +415,7 @@ TEST(Routings, AdaptiveMessagesOfOneMomentChooseInAnyOrder) {
 // All devices of a leaf send to the next leaf of a circle of switches: half of it goes the long way
 // with UGAL.
 TEST(Routings, UgalTakesDetoursWhereTheyPay) {
-  Machine machine = machine_of(16, 4);
+  Machine machine = routed_machine(16, 4);
   for (std::uint32_t device = 0; device < 16; ++device) join(machine, device, 16 + device / 4);
   for (std::uint32_t i = 0; i < 4; ++i) {
     for (std::uint32_t k = i + 1; k < 4; ++k) join(machine, 16 + i, 16 + k);
@@ -432,7 +434,7 @@ TEST(Routings, UgalTakesDetoursWhereTheyPay) {
 
 // Detours over slow links, whose delays a fluid that chose them late has not waited for.
 TEST(Routings, NoFlowIsQuickerThanAlone) {
-  Machine machine = machine_of(12, 3);
+  Machine machine = routed_machine(12, 3);
   for (std::uint32_t device = 0; device < 12; ++device) join(machine, device, 12 + device / 4);
   for (std::uint32_t i = 0; i < 3; ++i) {
     for (std::uint32_t k = i + 1; k < 3; ++k) join(machine, 12 + i, 12 + k);
@@ -456,7 +458,7 @@ TEST(Routings, NoFlowIsQuickerThanAlone) {
 // Four devices of a switch that has one link on, to another whose link to the destinations is slow: only
 // there it shows that it is crowded, and another way leads around it.
 TEST(Routings, ProgressiveTakesDetoursFromTheSecondSwitchOn) {
-  Machine machine = machine_of(8, 4);  // switches 8 and 9 in a row, 11 the last, 10 beside
+  Machine machine = routed_machine(8, 4);  // switches 8 and 9 in a row, 11 the last, 10 beside
   for (std::uint32_t device = 0; device < 8; ++device) join(machine, device, device < 4 ? 8 : 11);
   for (int parallel = 0; parallel < 4; ++parallel) join(machine, 8, 9);
   join(machine, 9, 11);
@@ -489,7 +491,7 @@ TEST(Routings, ForwardingDevicesHaveRouters) {
 
 TEST(Routings, SeveralWaysNeedSelectiveRepeat) {
   EXPECT_EQ(error_of([&] {
-              run(leaf_spine(2, 2), "packet:routing=spray,recovery=go-back-n", {{0, 4, 1'000'000}});
+              run(leaf_spine_graph(2, 2), "packet:routing=spray,recovery=go-back-n", {{0, 4, 1'000'000}});
             }),
             "test: recovery: 'go-back-n' repeats what comes in another order, as packets on several ways do\n"
             "  hint: selective, or a routing with one way");
@@ -497,7 +499,7 @@ TEST(Routings, SeveralWaysNeedSelectiveRepeat) {
 
 // Samples hold all that links carried, and no link carries more than it can.
 TEST(LinkSamples, AddUpToWhatWasCarried) {
-  const Machine machine = leaf_spine(2, 2);
+  const Machine machine = leaf_spine_graph(2, 2);
   std::vector<TrafficFlow> flows;
   for (std::int64_t i = 1; i < 8; ++i) flows.push_back({i, 0, 2'000'000, 1000 * i});
   for (const std::string network : {"flow", "packet"}) {
@@ -548,7 +550,7 @@ std::vector<std::int32_t> first_members(std::int32_t count) {
 // Three leaves of four and two spines: twelve links to the leaves, each of which carries the sum once, and
 // three to each spine, which carry half of it.
 TEST(SwitchTrees, CarryASumOnceOverEveryLink) {
-  Ways ways(leaf_spine(3, 2), {}, "ecmp");
+  Ways ways(leaf_spine_graph(3, 2), {}, "ecmp");
   SwitchTrees trees(ways.link_graph());
   const std::vector<std::int32_t> members = first_members(12);
   const std::uint32_t tree = trees.find(members, CollectiveKind::all_reduce);
@@ -568,7 +570,7 @@ TEST(SwitchTrees, CarryASumOnceOverEveryLink) {
 
 // One that has lost half of a link carries half as much as the other, on all of its links.
 TEST(SwitchTrees, CarryWhatTheirNarrowestLinkCan) {
-  Machine machine = leaf_spine(3, 2);
+  Machine machine = leaf_spine_graph(3, 2);
   Cable& cable = *std::ranges::find_if(machine.graph.cables, [&](const Cable& one) {
     return machine.graph.nodes[one.a].kind == NetworkNodeKind::switched;
   });
@@ -589,7 +591,7 @@ TEST(SwitchTrees, CarryWhatTheirNarrowestLinkCan) {
 // Two leaves of four, each joined to each spine by so many links.
 Machine with_parallel_links(const std::vector<std::pair<int, int>>& to_spines) {
   const auto spines = static_cast<std::uint32_t>(to_spines.size());
-  Machine machine = machine_of(8, 2 + spines);
+  Machine machine = routed_machine(8, 2 + spines);
   for (std::uint32_t device = 0; device < 8; ++device) join(machine, device, 8 + device / 4);
   for (std::uint32_t spine = 0; spine < spines; ++spine) {
     for (int i = 0; i < to_spines[spine].first; ++i) join(machine, 8, 10 + spine);
@@ -654,7 +656,7 @@ TEST(SwitchTrees, LoadParallelLinksByTheirBandwidths) {
 // above each, and these to the spine: half of a sum on each link of the devices and of the spine, a quarter
 // on each between leaves and the switches above.
 TEST(SwitchTrees, TakeAllWaysWhereWaysPartTwice) {
-  Machine machine = machine_of(4, 9);  // leaves 4, 5, above 6, 7; leaves 8, 9, above 10, 11; the spine 12
+  Machine machine = routed_machine(4, 9);  // leaves 4, 5, above 6, 7; leaves 8, 9, above 10, 11; the spine 12
   for (const std::uint32_t side : {0U, 1U}) {
     const std::uint32_t leaf = 4 + 4 * side;
     for (const std::uint32_t here : {leaf, leaf + 1}) {
@@ -678,7 +680,7 @@ TEST(SwitchTrees, TakeAllWaysWhereWaysPartTwice) {
 // Of three roots the two behind one link get a quarter each, and the third one half.
 TEST(SwitchTrees, OfOneLinkShareIt) {
   // Leaves 4, 5; above them 6, 7 of the one, 8, 9 of the other; roots 10 to 12.
-  Machine machine = machine_of(4, 9);
+  Machine machine = routed_machine(4, 9);
   for (std::uint32_t device = 0; device < 4; ++device) join(machine, device, 4 + device / 2);
   join(machine, 4, 6), join(machine, 4, 7), join(machine, 5, 8), join(machine, 5, 9);
   for (std::uint32_t root = 10; root < 13; ++root) {
@@ -699,7 +701,7 @@ TEST(SwitchTrees, OfOneLinkShareIt) {
 // Of a broadcast from the sixth, the links that lead away from it: to eleven others, up to the spines and
 // down to the two other leaves.
 TEST(SwitchTrees, CopiesGoWhereTheyAreNotYet) {
-  Ways ways(leaf_spine(3, 2), {}, "ecmp");
+  Ways ways(leaf_spine_graph(3, 2), {}, "ecmp");
   SwitchTrees trees(ways.link_graph());
   const std::vector<std::int32_t> members = first_members(12);
   const std::uint32_t tree = trees.find(members, CollectiveKind::broadcast);
@@ -711,7 +713,7 @@ TEST(SwitchTrees, CopiesGoWhereTheyAreNotYet) {
 }
 
 TEST(SwitchTrees, StayBelowTheLowestCommonSwitch) {
-  Ways ways(leaf_spine(3, 2), {}, "ecmp");
+  Ways ways(leaf_spine_graph(3, 2), {}, "ecmp");
   SwitchTrees trees(ways.link_graph());
   const std::vector<std::int32_t> members = {4, 5, 7};
   const std::uint32_t tree = trees.find(members, CollectiveKind::all_reduce);
@@ -724,7 +726,7 @@ TEST(SwitchTrees, StayBelowTheLowestCommonSwitch) {
 }
 
 TEST(SwitchTrees, SayWhereNoSwitchLeadsToAll) {
-  Machine machine = machine_of(4, 2);
+  Machine machine = routed_machine(4, 2);
   join(machine, 0, 4), join(machine, 1, 4), join(machine, 2, 5), join(machine, 3, 5), join(machine, 1, 5);
   machine.graph.devices_forward = false;
   Ways ways(machine, {}, "ecmp");

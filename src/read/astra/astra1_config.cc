@@ -50,7 +50,7 @@ Words read_words(const std::string& path) {
 }
 
 // One word lists an algorithm per dimension, joined by underscores: "ring_halvingDoubling".
-void read_algorithms(const Words& words, SystemLayer& system) {
+void read_algorithm_words(const Words& words, SystemLayer& system) {
   constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
       {"all-reduce-implementation", CollectiveKind::all_reduce},
       {"reduce-scatter-implementation", CollectiveKind::reduce_scatter},
@@ -71,7 +71,7 @@ void read_algorithms(const Words& words, SystemLayer& system) {
   }
 }
 
-void read_scheduling(const Words& words, const std::string& path, SystemLayer& system) {
+void read_scheduling_words(const Words& words, const std::string& path, SystemLayer& system) {
   const Located& policy = word_at(words, "scheduling-policy", path);
   constexpr std::string_view kPolicies[] = {"LIFO", "FIFO"};
   if (policy.text != kPolicies[0] && policy.text != kPolicies[1]) {
@@ -111,8 +111,8 @@ void read_system_file(const Astra1Settings& settings, SystemLayer& system,
     if (const Located* found = find_word(words, key))
       value = truncated_count(found->text, found->where, lowest, warnings);
   };
-  read_scheduling(words, path, system);
-  read_algorithms(words, system);
+  read_scheduling_words(words, path, system);
+  read_algorithm_words(words, system);
   word_at(words, "preferred-dataset-splits", path);
   count("preferred-dataset-splits", 1, system.splits);
   count("active-chunks-per-dimension", 1, system.active_chunks);

@@ -82,7 +82,7 @@ std::string traced_path(const Config& config) {
   return !path.starts_with('/') && !exists(path) && exists(beside) ? beside : path;
 }
 
-void read_algorithms(const Config& config, SystemLayer& system) {
+void read_implementations(const Config& config, SystemLayer& system) {
   for (const NamedKind& each : kImplementations) {
     const auto listed = config.find(fmt::format("{}-implementation", each.name));
     if (!listed) continue;
@@ -174,7 +174,7 @@ void read_chunks(const Config& config, double injection_scale, SystemLayer& syst
   system.splits = splits ? count(*splits, 1) : 0;  // check_system wants it when there are collectives
 }
 
-void read_compute(const Config& config, SystemLayer& system, std::vector<std::string>& warnings) {
+void read_roofline(const Config& config, SystemLayer& system, std::vector<std::string>& warnings) {
   if (const auto peak = config.find("peak-perf")) system.peak_flops = real(*peak, 0) * 1e12;
   if (const auto memory = config.find("local-mem-bw"))
     system.memory_bytes_per_second = real(*memory, 0) * 1e9;
@@ -195,7 +195,7 @@ void read_compute(const Config& config, SystemLayer& system, std::vector<std::st
   }
 }
 
-void read_switches(const Config& config, SystemLayer& system) {
+void read_on_off(const Config& config, SystemLayer& system) {
   if (const auto on = config.find("replay-only")) system.replay_only = is_on(*on);
   if (const auto on = config.find("trace-enabled")) system.trace_enabled = is_on(*on);
   if (const auto on = config.find("track-local-mem")) system.track_local_memory = is_on(*on);
@@ -298,10 +298,10 @@ void read_astra2_system(const std::string& path, double injection_scale, SystemL
   const Config config = read_mapping(path, FileKind::astra2_system, "system configuration");
   read_scheduling(config, system, warnings);
   read_chunks(config, injection_scale, system, warnings);
-  read_algorithms(config, system);
+  read_implementations(config, system);
   read_custom(config, system);
-  read_compute(config, system, warnings);
-  read_switches(config, system);
+  read_roofline(config, system, warnings);
+  read_on_off(config, system);
   read_bus(config, system, warnings);
   if (const auto boost = config.find("boost-mode"))
     warnings.push_back(fmt::format("{}: ignored, as in ASTRA-sim 2", boost->where()));

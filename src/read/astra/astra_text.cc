@@ -26,7 +26,7 @@ struct TextWord {
 };
 
 // ASTRA-sim reads words; lines matter to us for messages, and because a row is a line in all known files.
-std::vector<TextWord> words_of(std::string_view line, std::size_t number) {
+std::vector<TextWord> located_words(std::string_view line, std::size_t number) {
   std::vector<TextWord> words;
   for (std::size_t begin = line.find_first_not_of(kGap); begin != std::string_view::npos;) {
     const std::size_t end = std::min(line.find_first_of(kGap, begin), line.size());
@@ -147,7 +147,7 @@ class Reader {
   std::vector<TextWord> next_line() {
     while (position_ < text_.size()) {
       const std::size_t end = std::min(text_.find('\n', position_), text_.size());
-      std::vector<TextWord> words = words_of(text_.substr(position_, end - position_), ++line_);
+      std::vector<TextWord> words = located_words(text_.substr(position_, end - position_), ++line_);
       position_ = end + 1;
       if (!words.empty()) return words;
     }

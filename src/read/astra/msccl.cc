@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 9> kOperations = {"s",    "r",   "rcs", "
 constexpr std::array<std::string_view, 3> kBuffers = {"i", "o", "s"};
 
 // Files spell "allreduce", "all_reduce" and "AllReduce".
-std::optional<CollectiveKind> kind_of(std::string_view word) {
+std::optional<CollectiveKind> kind_named(std::string_view word) {
   std::string plain;
   for (const char c : word) {
     if (c != '_' && c != '-') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -279,7 +279,7 @@ MscclAlgorithm Parser::run() {
   algorithm.source = name_;
   algorithm.name = root.attribute("name").value();
   algorithm.collective = text_of(root, "coll");
-  algorithm.kind = kind_of(algorithm.collective);
+  algorithm.kind = kind_named(algorithm.collective);
   algorithm.in_place = number_or(root, "inplace", 0, 1, 0) != 0;
   algorithm.chunks_per_loop = number(root, "nchunksperloop", 1, kMaxChunks);
   const auto children = root.children("gpu");

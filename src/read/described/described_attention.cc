@@ -106,7 +106,7 @@ std::pair<std::int64_t, std::int64_t> visible_keys(const ModelDescription& d, st
   return {d.window - d.window * (d.window - 1) / 2 / keys, d.window};
 }
 
-Kernel kernel_of(AttentionKernel attention) {
+Kernel attention_kernel(AttentionKernel attention) {
   if (attention == AttentionKernel::flash_2) return Kernel::flash_2;
   return attention == AttentionKernel::flash_triton ? Kernel::flash_triton : Kernel::attention;
 }
@@ -128,7 +128,7 @@ TensorId flash_core(DescribedBuilder& b, const ModelDescription& d, const std::s
   if (seen != counted) op.full_flops = op.forward.flops;
   b.set_matrix_work(
       op, {{queries, seen, core.score_dim, count, false}, {queries, core.value_dim, seen, count, false}});
-  op.forward.kernel = kernel_of(d.attention);
+  op.forward.kernel = attention_kernel(d.attention);
   // The backward kernel computes the scores once more from queries and keys: the first product's part of the
   // two.
   op.repeated_forward =

@@ -29,7 +29,7 @@ TensorId add_mlp_norm(DescribedBuilder& b, TensorId x, bool experts) {
   return b.norm("mlp.norm", x);
 }
 
-TensorId add_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, bool experts) {
+TensorId add_decoder_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, bool experts) {
   const TensorId normed = add_attention_norm(b, d, x);
   const TensorId attended = add_attention(b, d, "attention", normed, normed, true);
   // The output projection leaves its bias to the residual: a row-parallel product adds it after the
@@ -89,7 +89,7 @@ TensorId add_prediction(DescribedBuilder& b, const ModelDescription& d, const Sh
   const TensorId joined =
       b.elementwise({"concat", "Concat", 0, Split::tokens, 0, Saves::nothing}, {both[0], both[1]}, wide);
   const TensorId x = b.product("projection", joined, d.hidden, {});
-  const TensorId y = add_layer(b, d, x, has_experts(d, d.layers - 1));
+  const TensorId y = add_decoder_layer(b, d, x, has_experts(d, d.layers - 1));
   b.output(add_logits_and_loss(b, d, shared, y));
   return y;
 }
@@ -114,7 +114,7 @@ void build_decoder(DescribedBuilder& b, const ModelDescription& d) {
     const bool experts = has_experts(d, i), narrow = i % d.window_every == 0;
     b.open_block(fmt::format("layers.{}", i), BlockKind::decoder,
                  fmt::format("{} {}", experts ? "experts" : "dense", narrow ? "window" : "all"));
-    x = add_layer(b, narrow ? d : unwindowed, x, experts);
+    x = add_decoder_layer(b, narrow ? d : unwindowed, x, experts);
   }
   // The output matrix belongs to the head, also where an extra prediction uses it first.
   shared.head =

@@ -20,11 +20,6 @@ void read_word(const DescriptionFields& fields, std::string_view key, Word& word
   if (const auto value = fields.find(key)) word = static_cast<Word>(value->choice(words));
 }
 
-std::string read_text(const Config& config, std::string_view key) {
-  const auto text = config.find(key);
-  return text ? text->text() : "";
-}
-
 void read_latent(const Config& config, ModelDescription& d) {
   DescriptionFields fields(config, d);
   LatentAttention& latent = d.latent.emplace();
@@ -230,11 +225,10 @@ ModelDescription read_model_description(const Config& config) {
   const std::vector<std::string_view> families(family_names().begin(), family_names().end());
   ModelDescription d = family_defaults(static_cast<Family>(config.at("family").choice(families)));
   d.where = config.where();
-  d.name =
-      config.has("name") ? read_text(config, "name") : std::filesystem::path(config.file()).stem().string();
+  d.name = config.has("name") ? config.text_at("name") : std::filesystem::path(config.file()).stem().string();
   if (d.name.empty()) throw Error(config.at("name").where(), "the name is empty");
-  d.description = read_text(config, "description");
-  d.source = read_text(config, "source");
+  d.description = config.text_at("description");
+  d.source = config.text_at("source");
   DescriptionFields fields(config, d);
   read_family(config, fields, d);
   if (const auto adapters = fields.find("adapters")) read_adapters(*adapters, d);

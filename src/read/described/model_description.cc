@@ -6,22 +6,13 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/nearest_divisor.h"
 
 namespace armilla {
 namespace {
 
 constexpr std::array<std::string_view, 9> kFamilies = {"gpt", "llama", "mixtral", "deepseek", "bert",
                                                        "t5",  "vit",   "hybrid",  "dlrm"};
-
-// "16 or 20": the divisors of `whole` on either side of `near`.
-std::string nearest_divisors(std::int64_t whole, std::int64_t near) {
-  // Walks away from `near` until a number divides; `whole` divides itself and 1 everything, so both walks
-  // end.
-  std::int64_t below = std::min(near, whole), above = std::max<std::int64_t>(near, 1);
-  while (below > 1 && whole % below != 0) --below;
-  while (above < whole && whole % above != 0) ++above;
-  return above > whole || above == below ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
-}
 
 [[noreturn]] void does_not_divide(const ModelDescription& d, std::string_view part, std::int64_t number,
                                   std::string_view whole, std::int64_t of, std::string_view also = "") {

@@ -348,16 +348,6 @@ bool is_htsim_topology(std::string_view text) {
   return false;
 }
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (line = without_blank(line); !line.empty(); line = without_blank(line)) {
-    const std::size_t end = std::min(line.find_first_of(kBlank), line.size());
-    words.push_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
-  return words;
-}
-
 // htsim's: "Nodes 16" and "Connections 2", or a flow, "0->1 ...", after nothing but comments. "Nodes 16"
 // alone may as well be a topology that was cut off.
 bool is_htsim_connections(std::string_view text) {

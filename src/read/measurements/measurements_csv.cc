@@ -158,7 +158,7 @@ constexpr std::array kKinds = {
     TableKind{"kernels", "time_us", {"op", "gpu", "dtype"}, read_kernel},
 };
 
-const TableKind& kind_of(const CsvTable& table) {
+const TableKind& kind_of_columns(const CsvTable& table) {
   const TableKind* with_times = nullptr;
   for (const TableKind& kind : kKinds) {
     if (!table.find(kind.measured)) continue;
@@ -180,7 +180,7 @@ const TableKind& kind_of(const CsvTable& table) {
 
 MeasurementFile parse_measurements(std::string_view text, const std::string& name) {
   const CsvTable table = parse_csv(text, name);
-  const TableKind& kind = kind_of(table);
+  const TableKind& kind = kind_of_columns(table);
   for (const std::string_view column : kind.needed) {
     if (!column.empty()) table.at(column);
   }

@@ -16,7 +16,7 @@ namespace {
 using Folded = std::optional<OnnxConstant>;
 
 // -1 where it is too large to be shape arithmetic, or not a shape.
-std::int64_t count_of(const Shape& shape) {
+std::int64_t constant_count(const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t dimension : shape) {
     if (dimension < 0 || dimension > kMaxConstantElements) return -1;
@@ -35,7 +35,7 @@ Shape strides_of(const Shape& shape) {
 
 // The output shape that the shape rule has already found, when it is small enough to fold.
 std::optional<Shape> output_shape(const OnnxNodeView& node) {
-  if (!node.has_output(0) || !node.output(0).shape || count_of(*node.output(0).shape) < 0)
+  if (!node.has_output(0) || !node.output(0).shape || constant_count(*node.output(0).shape) < 0)
     return std::nullopt;
   return node.output(0).shape;
 }
@@ -54,7 +54,7 @@ Folded rearranged(const OnnxNodeView& node, const OnnxConstant& from, Pick pick)
   const auto shape = output_shape(node);
   if (!shape) return std::nullopt;
   OnnxConstant to{*shape, from.floating, {}, {}};
-  const std::int64_t count = count_of(*shape);
+  const std::int64_t count = constant_count(*shape);
   Shape index(shape->size());
   for (std::int64_t flat = 0; flat < count; ++flat) {
     const std::int64_t source = pick(index);
@@ -90,7 +90,7 @@ Folded broadcast_to(const OnnxNodeView& node, const OnnxConstant& from) {
 // Operators that change nothing but the shape.
 Folded same_values(const OnnxNodeView& node, const OnnxConstant& from) {
   const auto shape = output_shape(node);
-  if (!shape || count_of(*shape) != static_cast<std::int64_t>(from.size())) return std::nullopt;
+  if (!shape || constant_count(*shape) != static_cast<std::int64_t>(from.size())) return std::nullopt;
   OnnxConstant to = from;
   to.shape = *shape;
   return to;
@@ -341,7 +341,7 @@ Folded select(const OnnxNodeView& node, const OnnxConstant& condition, const Onn
 // Reductions of a whole tensor; partial ones do not occur in shape arithmetic.
 Folded reduce(const OnnxNodeView& node, const OnnxConstant& data) {
   const auto shape = output_shape(node);
-  if (!shape || count_of(*shape) != 1 || data.size() == 0) return std::nullopt;
+  if (!shape || constant_count(*shape) != 1 || data.size() == 0) return std::nullopt;
   // The operator's name tells how two elements combine: ReduceSum is Add, ReduceProd Mul, ReduceMax Max.
   const std::string_view type = node.type().substr(6);
   const std::string_view name = type == "Sum" ? "Add" : type == "Prod" ? "Mul" : type;
@@ -420,7 +420,7 @@ Folded non_zero(const OnnxConstant& data) {
   }
   OnnxConstant to{
       {static_cast<std::int64_t>(data.shape.size()), static_cast<std::int64_t>(hits.size())}, false, {}, {}};
-  if (count_of(to.shape) < 0) return std::nullopt;
+  if (constant_count(to.shape) < 0) return std::nullopt;
   for (std::size_t d = 0; d < data.shape.size(); ++d) {
     for (const std::int64_t hit : hits) to.ints.push_back(hit / strides[d] % data.shape[d]);
   }

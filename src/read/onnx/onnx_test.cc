@@ -41,7 +41,7 @@ const Operator& op_of_type(const Model& model, const std::string& type) {
   return *found;
 }
 
-const Shape& output_of(const Model& model, const Operator& op) {
+const Shape& output_named(const Model& model, const Operator& op) {
   return model.tensors[op.outputs[0]].shape;
 }
 
@@ -140,9 +140,9 @@ TEST(OnnxExports, WindowsOfEveryKind) {
   EXPECT_THAT(gemms["/grouped/Conv"], ElementsAre(Gemm{2 * 9 * 9, 4, 2 * 9, 2}));
   EXPECT_THAT(gemms["/depthwise/Conv"], ElementsAre(Gemm{2 * 4 * 5, 1, 3, 8}));
   EXPECT_THAT(gemms["/up/ConvTranspose"], ElementsAre(Gemm{2 * 4 * 5, 3 * 16, 4, 2}));
-  EXPECT_EQ(output_of(model, op_of_type(model, "ConvTranspose")), (Shape{2, 6, 9, 11}));
+  EXPECT_EQ(output_named(model, op_of_type(model, "ConvTranspose")), (Shape{2, 6, 9, 11}));
   // ceil((9 - 3) / 2) + 1 and ceil((11 - 3) / 2) + 1
-  EXPECT_EQ(output_of(model, op_of_type(model, "MaxPool")), (Shape{2, 6, 4, 5}));
+  EXPECT_EQ(output_named(model, op_of_type(model, "MaxPool")), (Shape{2, 6, 4, 5}));
   EXPECT_THAT(gemms["/line/Conv"], ElementsAre(Gemm{2 * 18, 5, 18}));
   EXPECT_THAT(gemms["/cube/Conv"], ElementsAre(Gemm{2 * 5 * 3 * 4, 2, 8}));
 }

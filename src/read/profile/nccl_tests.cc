@@ -5,10 +5,12 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units_text.h"
 #include "ir/collective.h"
 #include "read/profile.h"
@@ -33,13 +35,6 @@ std::string collective_named_in(std::string_view text) {
     if (text.find(program) != text.npos) return std::string(collective);
   }
   return {};
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
 }
 
 class NcclTests {
@@ -67,7 +62,7 @@ class NcclTests {
 
  private:
   void read_comment(const std::string& line) {
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string_view> words = words_of(line);
     if (line.find("Collective test starting:") != line.npos) {
       collective_ = collective_named_in(line);
     } else if (words.size() > 2 && words[1] == "Rank") {
@@ -75,7 +70,7 @@ class NcclTests {
       const auto on = std::find(words.begin(), words.end(), "on");
       if (on == words.end() || on + 1 == words.end()) return;
       ++ranks_;
-      hosts_.insert(*(on + 1));
+      hosts_.emplace(*(on + 1));
       const std::size_t bracket = line.find("] ");
       if (bracket != line.npos) device_ = line.substr(bracket + 2);
       while (!device_.empty() && (device_.back() == ' ' || device_.back() == '\r')) device_.pop_back();
@@ -86,8 +81,8 @@ class NcclTests {
     }
   }
 
-  void read_result(const std::vector<std::string>& words, const std::string& where) {
-    const auto is_number = [](const std::string& word) {
+  void read_result(const std::vector<std::string_view>& words, const std::string& where) {
+    const auto is_number = [](std::string_view word) {
       return !word.empty() && word.find_first_not_of("0123456789") == word.npos;
     };
     if (!time_column_ || words.size() <= *time_column_ || !is_number(words.front())) return;
@@ -96,7 +91,7 @@ class NcclTests {
     if (ranks_ < 1) throw Error(where, "no line says which ranks take part", "expected '# Rank 0 ...'");
     const std::int64_t bytes = parse_count(words.front(), where + ": size");
     constexpr double kMicro = 1e-6;
-    const std::string& text = words[*time_column_];
+    const std::string text(words[*time_column_]);
     const Time time = duration_from(parse_real(text, where + ": time") * kMicro, text, where + ": time");
     if (bytes < 1) return;
     // A run may give a size several times; the first counts.

@@ -202,7 +202,7 @@ std::int64_t outputs(std::int64_t input, std::int64_t filter, std::int64_t strid
 }
 
 // One operator of the model with its tensors and its weight.
-void add_layer(const SystolicLayer& layer, bool products, std::int64_t batch, Model& model) {
+void add_topology_layer(const SystolicLayer& layer, bool products, std::int64_t batch, Model& model) {
   const ConvolutionShape& s = layer.shape;
   const std::int64_t height = outputs(s.ifmap_height, s.filter_height, s.stride_height);
   const std::int64_t width = outputs(s.ifmap_width, s.filter_width, s.stride_width);
@@ -270,7 +270,7 @@ Model read_scalesim_model(std::span<const char> bytes, const std::string& name, 
   std::map<std::string, std::int64_t> seen;
   for (SystolicLayer layer : topology.layers) {
     if (const std::int64_t times = seen[layer.name]++; times > 0) layer.name += fmt::format("#{}", times + 1);
-    add_layer(layer, topology.products, model.batch, model);
+    add_topology_layer(layer, topology.products, model.batch, model);
   }
   model.outputs = model.operators.back().outputs;
   model.notes = topology.notes;

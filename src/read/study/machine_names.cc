@@ -35,7 +35,7 @@ Names names_in(std::string_view folder) {
   return names;
 }
 
-Names words_of(std::string_view name) {
+Names words_of_name(std::string_view name) {
   Names words(1);
   for (const char c : lower_case(name)) {
     if (c == '-' || c == '_' || c == ' ') {
@@ -50,11 +50,11 @@ Names words_of(std::string_view name) {
 
 // Those of `known` that have every word of `name`, or one that begins so.
 Names with_words(const Names& known, std::string_view name, bool beginnings) {
-  const Names wanted = words_of(name);
+  const Names wanted = words_of_name(name);
   Names found;
   if (wanted.empty()) return found;
   for (const std::string& candidate : known) {
-    const Names words = words_of(candidate);
+    const Names words = words_of_name(candidate);
     const auto has = [&](const std::string& word) {
       return std::any_of(words.begin(), words.end(), [&](const std::string& own) {
         return own == word || (beginnings && own.starts_with(word));
@@ -76,9 +76,9 @@ Names meant(const Names& known, std::string_view name, bool beginnings = false) 
 }
 
 bool shares_word(const std::string& name, const Names& others) {
-  const Names words = words_of(name);
+  const Names words = words_of_name(name);
   return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
-    const Names theirs = words_of(other);
+    const Names theirs = words_of_name(other);
     return std::find_first_of(words.begin(), words.end(), theirs.begin(), theirs.end()) != words.end();
   });
 }

@@ -27,11 +27,6 @@ std::string read_name(const Config& config) {
   return name->text();
 }
 
-std::string read_text(const Config& config, std::string_view key) {
-  const auto text = config.find(key);
-  return text ? text->text() : "";
-}
-
 // Every entry must be the name of a figure, or a typing mistake would pass as "verified".
 std::vector<std::string> read_unverified(const Config& config, const std::vector<std::string>& figures) {
   std::vector<std::string> unverified;
@@ -179,7 +174,7 @@ KernelRates read_kernel_rates(const Config& config) {
     memory->reject_unknown_keys();
   }
   rates.sustained = read_share(config, "sustained", 1);
-  rates.source = read_text(config, "source");
+  rates.source = config.text_at("source");
   config.reject_unknown_keys();
   return rates;
 }
@@ -268,7 +263,7 @@ std::vector<MemberCable> read_cables(const Config& config, const Dimension& dime
   return cables;
 }
 
-Dimension read_dimension(const Config& config, std::size_t index) {
+Dimension read_machine_dimension(const Config& config, std::size_t index) {
   constexpr DimensionKind kKinds[] = {DimensionKind::ring, DimensionKind::fully_connected,
                                       DimensionKind::switched};
   std::vector<std::string_view> kinds;
@@ -301,7 +296,7 @@ std::vector<Dimension> read_dimensions(const Config& config) {
   std::vector<Dimension> dimensions;
   std::int64_t ranks = 1;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    Dimension dimension = read_dimension(items[i], i);
+    Dimension dimension = read_machine_dimension(items[i], i);
     ranks *= dimension.size;  // both below 2^31
     if (ranks > INT32_MAX)
       throw Error(items[i].where(), fmt::format("the machine has more than {} devices here", INT32_MAX));
@@ -349,7 +344,7 @@ Device read_device(const Config& config) {
   require_mapping(config, "a device", "a device has the keys 'memory', 'memory_bandwidth' and 'vector_rate'");
   Device device;
   device.name = read_name(config);
-  device.description = read_text(config, "description");
+  device.description = config.text_at("description");
   device.memory = config.at("memory").bytes();
   if (device.memory.value < 1) throw Error(config.at("memory").where(), "a device needs memory");
   device.memory_bandwidth = config.at("memory_bandwidth").bandwidth();
@@ -393,7 +388,7 @@ Device read_device(const Config& config) {
   if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
   if (const auto issue = config.find("issue_time")) device.issue_time = issue->time();
   if (const auto kernels = config.find("kernels")) device.kernels = read_kernel_rates(*kernels);
-  device.source = read_text(config, "source");
+  device.source = config.text_at("source");
   device.unverified = read_unverified(config, figures);
   // A changed device is no longer that of its file: its name says so, and figures that the user gave are not
   // the file's to verify.
@@ -419,7 +414,7 @@ Machine read_machine(const Config& config, std::vector<std::string>* warnings) {
   }
   Machine machine;
   machine.name = read_name(config);
-  machine.description = read_text(config, "description");
+  machine.description = config.text_at("description");
   const std::vector<std::string> names = machine_names();
   if (!has_links && !config.has("device") && std::ranges::find(names, machine.name) != names.end()) {
     throw Error(
@@ -435,7 +430,7 @@ Machine read_machine(const Config& config, std::vector<std::string>* warnings) {
     machine.others = read_other_devices(*devices, machine.elastic ? 0 : rank_count(machine));
   if (const auto power = config.find("host_power"))
     machine.host_power = parse_power(power->text(), power->where());
-  machine.source = read_text(config, "source");
+  machine.source = config.text_at("source");
   std::vector<std::string> figures = {"host_power"};
   for (const Dimension& dimension : machine.dimensions) {
     figures.push_back(dimension.name + ".bandwidth");

@@ -58,7 +58,7 @@ ComponentChoice read_compute(const Config& config) {
                             : read_component(config);
 }
 
-std::vector<std::string> read_algorithms(const Config& config) {
+std::vector<std::string> read_algorithm_names(const Config& config) {
   std::vector<std::string> algorithms;
   if (config.is_scalar()) {
     algorithms.push_back(config.text());
@@ -76,13 +76,13 @@ std::vector<std::string> read_algorithms(const Config& config) {
 CollectiveOptions read_collectives(const Config& config) {
   CollectiveOptions options;
   if (const auto algorithms = config.find("algorithms")) {
-    options.algorithms = read_algorithms(*algorithms);
+    options.algorithms = read_algorithm_names(*algorithms);
     options.algorithms_where = algorithms->where();
   }
   for (const CollectiveKind kind : kCollectiveKinds) {
     const auto algorithms = config.find(name_of(kind));
     if (!algorithms) continue;
-    options.algorithms_by_kind[kind] = read_algorithms(*algorithms);
+    options.algorithms_by_kind[kind] = read_algorithm_names(*algorithms);
     options.where_by_kind[kind] = algorithms->where();
   }
   if (const auto decomposition = config.find("decomposition")) {

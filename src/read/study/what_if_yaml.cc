@@ -40,7 +40,7 @@ void read_slow_ranks(const Config& config, WhatIf& what_if) {
   }
 }
 
-std::uint32_t read_dimension(const Config& config, const Machine& machine) {
+std::uint32_t read_slower_dimension(const Config& config, const Machine& machine) {
   std::vector<std::string> names;
   for (const Dimension& dimension : machine.dimensions) {
     if (dimension.name == config.text()) return static_cast<std::uint32_t>(names.size());
@@ -53,7 +53,7 @@ std::uint32_t read_dimension(const Config& config, const Machine& machine) {
 void read_slow_links(const Config& config, const Machine& machine, WhatIf& what_if) {
   for (const Config& item : config.items()) {
     SlowLinks links;
-    links.dimension = read_dimension(item.at("dimension"), machine);
+    links.dimension = read_slower_dimension(item.at("dimension"), machine);
     const std::vector<RankRange> ranges = read_ranges(item);
     if (const auto bandwidth = item.find("bandwidth")) links.bandwidth = read_factor(*bandwidth);
     if (const auto latency = item.find("latency")) links.latency = read_factor(*latency, 0, kMostFactor);

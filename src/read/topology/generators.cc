@@ -297,7 +297,7 @@ constexpr ParameterInfo kGridBandwidth = {"bandwidth", ParameterType::bandwidth,
 constexpr std::array kTorusParameters = {axis("x", "4"), axis("y", "4"), axis("z", "1"), axis("w", "1"),
                                          axis("v", "1"), axis("u", "1"), kGridBandwidth, kLatencyParameter};
 
-std::vector<Dimension> axes_of(const ParameterValues& values) {
+std::vector<Dimension> torus_axes(const ParameterValues& values) {
   std::vector<Dimension> dimensions;
   for (const std::string_view name : {"x", "y", "z", "w", "v", "u"}) {
     const std::int64_t size = count_of(values, name, 1);
@@ -316,11 +316,11 @@ std::vector<Dimension> axes_of(const ParameterValues& values) {
 }
 
 MachineLinks make_torus(const ParameterValues& values) {
-  return {{}, axes_of(values)};
+  return {{}, torus_axes(values)};
 }
 
 MachineLinks make_mesh(const ParameterValues& values) {
-  std::vector<Dimension> dimensions = axes_of(values);
+  std::vector<Dimension> dimensions = torus_axes(values);
   std::int64_t devices = 1;
   for (const Dimension& dimension : dimensions)
     devices = checked_multiply(devices, dimension.size, "topology");

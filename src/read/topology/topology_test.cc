@@ -18,7 +18,7 @@ MachineLinks made(const std::string& text) {
   return make_topology(parse_component(text, "test"));
 }
 
-InterconnectFigures figures(const std::string& text) {
+InterconnectFigures described_figures(const std::string& text) {
   const MachineLinks links = made(text);
   Machine machine;
   machine.dimensions = links.dimensions;
@@ -28,7 +28,7 @@ InterconnectFigures figures(const std::string& text) {
 }
 
 TEST(Topologies, HaveTheFiguresOfTheirPapers) {
-  const InterconnectFigures fat_tree = figures("fat-tree:k=8,bandwidth=100Gbps");
+  const InterconnectFigures fat_tree = described_figures("fat-tree:k=8,bandwidth=100Gbps");
   EXPECT_EQ(fat_tree.devices, 128);
   EXPECT_EQ(fat_tree.switches, 32 + 32 + 16);
   EXPECT_EQ(fat_tree.cables, 3 * 128);
@@ -36,14 +36,14 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   EXPECT_NEAR(fat_tree.bisection.value, 64 * 12.5e9, 1);
   EXPECT_NEAR(fat_tree.oversubscription, 1, 1e-12);
 
-  const InterconnectFigures thin = figures("fat-tree:k=8,bandwidth=100Gbps,oversubscription=4");
+  const InterconnectFigures thin = described_figures("fat-tree:k=8,bandwidth=100Gbps,oversubscription=4");
   EXPECT_NEAR(thin.bisection.value, 64 * 12.5e9 / 4, 1);
   EXPECT_NEAR(thin.oversubscription, 4, 1e-12);
-  EXPECT_NEAR(figures("fat-tree:k=8,oversubscription=1.5").oversubscription, 1.5, 1e-12);
-  EXPECT_NEAR(figures("leaf-spine:oversubscription=2.5").oversubscription, 2.5, 1e-12);
+  EXPECT_NEAR(described_figures("fat-tree:k=8,oversubscription=1.5").oversubscription, 1.5, 1e-12);
+  EXPECT_NEAR(described_figures("leaf-spine:oversubscription=2.5").oversubscription, 2.5, 1e-12);
 
   const InterconnectFigures leaf_spine =
-      figures("leaf-spine:leaves=4,hosts=8,spines=4,oversubscription=2,bandwidth=100Gbps");
+      described_figures("leaf-spine:leaves=4,hosts=8,spines=4,oversubscription=2,bandwidth=100Gbps");
   EXPECT_EQ(leaf_spine.devices, 32);
   EXPECT_EQ(leaf_spine.switches, 8);
   EXPECT_NEAR(leaf_spine.oversubscription, 2, 1e-12);
@@ -51,19 +51,19 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   EXPECT_EQ(leaf_spine.diameter, 4);
 
   // a = 4, p = 2, h = 2: 9 groups, 72 devices; 5 links between any two.
-  const InterconnectFigures dragonfly = figures("dragonfly:bandwidth=100Gbps");
+  const InterconnectFigures dragonfly = described_figures("dragonfly:bandwidth=100Gbps");
   EXPECT_EQ(dragonfly.devices, 72);
   // As trying all halves says.
-  EXPECT_NEAR(figures("dragonfly:routers=2,hosts=2,global=1").bisection.value, 200e9, 1);
-  EXPECT_NEAR(figures("dragonfly:routers=2,hosts=2,global=1").least_bisection.value, 100e9, 1);
-  EXPECT_NEAR(figures("mesh:x=5,y=2").least_bisection.value, 150e9, 1);
-  EXPECT_NEAR(figures("dragonfly-plus:leaves=2,spines=2,hosts=2").least_bisection.value, 150e9, 1);
+  EXPECT_NEAR(described_figures("dragonfly:routers=2,hosts=2,global=1").bisection.value, 200e9, 1);
+  EXPECT_NEAR(described_figures("dragonfly:routers=2,hosts=2,global=1").least_bisection.value, 100e9, 1);
+  EXPECT_NEAR(described_figures("mesh:x=5,y=2").least_bisection.value, 150e9, 1);
+  EXPECT_NEAR(described_figures("dragonfly-plus:leaves=2,spines=2,hosts=2").least_bisection.value, 150e9, 1);
   EXPECT_EQ(dragonfly.switches, 36);
   EXPECT_EQ(dragonfly.cables, 72 + 9 * 6 + 36);
   EXPECT_EQ(dragonfly.diameter, 5);
 
   // 4 spine switches with a global link each: 5 groups of 16 devices, 3 links between any two leaf switches.
-  const InterconnectFigures plus = figures("dragonfly-plus:bandwidth=100Gbps");
+  const InterconnectFigures plus = described_figures("dragonfly-plus:bandwidth=100Gbps");
   EXPECT_EQ(plus.devices, 80);
   EXPECT_EQ(plus.switches, 40);
   EXPECT_EQ(plus.cables, 80 + 5 * 16 + 10);
@@ -71,20 +71,20 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   EXPECT_NEAR(plus.oversubscription, 1,
               1e-12);  // of a leaf switch; spine switches have no links away from devices
 
-  const InterconnectFigures rails = figures("rail-pods:nodes=4,pods=2,spines=4,bandwidth=400Gbps");
+  const InterconnectFigures rails = described_figures("rail-pods:nodes=4,pods=2,spines=4,bandwidth=400Gbps");
   EXPECT_EQ(rails.devices, 64);
   EXPECT_EQ(rails.switches, 8 + 16 + 4);
   EXPECT_EQ(rails.diameter, 4);
   EXPECT_NEAR(rails.oversubscription, 1, 1e-12);
   EXPECT_NEAR(rails.bisection.value, 32 * 50e9, 1);
-  EXPECT_EQ(figures("rail-pods:nodes=4,pcie=64GB/s").nics, 32);
+  EXPECT_EQ(described_figures("rail-pods:nodes=4,pcie=64GB/s").nics, 32);
 
-  EXPECT_EQ(figures("torus:x=4,y=4,z=4").diameter, 6);
-  EXPECT_EQ(figures("torus:x=2,y=3,z=2,w=2,v=4,u=2").diameter, 1 + 1 + 1 + 1 + 2 + 1);
-  EXPECT_EQ(figures("mesh:x=2,y=3,z=2,w=2,v=4,u=2").diameter, 1 + 2 + 1 + 1 + 3 + 1);
-  EXPECT_EQ(figures("mesh:x=4,y=4,z=4").diameter, 9);
-  EXPECT_EQ(figures("mesh:x=4,y=4,z=4").cables, 3 * 3 * 16);
-  EXPECT_EQ(figures("fully-connected:size=5").cables, 10);
+  EXPECT_EQ(described_figures("torus:x=4,y=4,z=4").diameter, 6);
+  EXPECT_EQ(described_figures("torus:x=2,y=3,z=2,w=2,v=4,u=2").diameter, 1 + 1 + 1 + 1 + 2 + 1);
+  EXPECT_EQ(described_figures("mesh:x=2,y=3,z=2,w=2,v=4,u=2").diameter, 1 + 2 + 1 + 1 + 3 + 1);
+  EXPECT_EQ(described_figures("mesh:x=4,y=4,z=4").diameter, 9);
+  EXPECT_EQ(described_figures("mesh:x=4,y=4,z=4").cables, 3 * 3 * 16);
+  EXPECT_EQ(described_figures("fully-connected:size=5").cables, 10);
 }
 
 // No two devices of a dragonfly's groups have more than one link, and no router too many.

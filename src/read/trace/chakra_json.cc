@@ -25,7 +25,7 @@ bool is_space(char c) {
 }
 
 // Only computed for messages, so counting lines from the beginning is cheap enough.
-std::string position(std::string_view text, std::size_t at, const std::string& name) {
+std::string position_in_text(std::string_view text, std::size_t at, const std::string& name) {
   const std::string_view before = text.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
   const std::size_t line_start = before.rfind('\n') + 1;  // npos wraps to 0
@@ -120,7 +120,7 @@ class ObjectReader {
   // What messages refer to: the object that starts here.
   void at(std::size_t offset) { offset_ = offset; }
   std::string where() const {
-    const std::string start = position(text_, offset_, name_);
+    const std::string start = position_in_text(text_, offset_, name_);
     return wrapped_ == 0 ? start : fmt::format("{}: workload_graph[{}]", start, wrapped_ - 1);
   }
 
@@ -434,15 +434,15 @@ Json parse(std::string_view text, std::size_t from, std::size_t to, const std::s
     return Json::parse(part.begin(), part.end());
   } catch (const Json::parse_error& error) {
     const std::size_t at = std::min(from + (error.byte > 0 ? error.byte - 1 : 0), text.size());
-    throw Error(position(text, at, name), "is not valid JSON here",
+    throw Error(position_in_text(text, at, name), "is not valid JSON here",
                 at == text.size() ? "the file ends too early" : "");
   } catch (const Json::exception&) {  // a number beyond all range
-    throw Error(position(text, from, name), "the object that starts here holds an impossible value");
+    throw Error(position_in_text(text, from, name), "the object that starts here holds an impossible value");
   }
 }
 
 // The first object is metadata if it has nothing that only nodes have.
-bool is_metadata(const Json& object) {
+bool is_metadata_object(const Json& object) {
   return std::all_of(object.items().begin(), object.items().end(),
                      [](const auto& item) { return item.key() == "version" || item.key() == "attr"; });
 }
@@ -473,8 +473,9 @@ ChakraTrace read_chakra_json(std::string_view text, const std::string& name) {
       ++at;
       continue;
     }
-    if (text[at] != '{') throw Error(position(text, at, name), "an object, '{', belongs here");
-    if (complete) throw Error(position(text, at, name), "something follows the object with 'workload_graph'");
+    if (text[at] != '{') throw Error(position_in_text(text, at, name), "an object, '{', belongs here");
+    if (complete)
+      throw Error(position_in_text(text, at, name), "something follows the object with 'workload_graph'");
     const std::size_t end = end_of_object(text, at);
     const Json object = parse(text, at, end, name);
     reader.at(at);
@@ -482,7 +483,7 @@ ChakraTrace read_chakra_json(std::string_view text, const std::string& name) {
     if (complete) {
       if (!object["workload_graph"].is_array()) throw Error(reader.where(), "'workload_graph' is not a list");
       for (const Json& node : object["workload_graph"]) reader.wrapped_node(node);
-    } else if (first && is_metadata(object)) {
+    } else if (first && is_metadata_object(object)) {
       trace.has_metadata = true;
       reader.metadata(object);
     } else {

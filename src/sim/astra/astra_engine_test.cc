@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kBandwidth = 50, kLatency = 500;
 
-SystemLayer system_of(DimensionKind kind, std::int64_t ranks, StreamAlgorithm algorithm = {}) {
+SystemLayer system_with(DimensionKind kind, std::int64_t ranks, StreamAlgorithm algorithm = {}) {
   SystemLayer system;
   StreamDimension& dimension = system.dimensions.emplace_back();
   dimension.kind = kind;
@@ -78,7 +78,7 @@ std::int64_t r(std::int64_t bytes) {
 
 TEST(AstraEngine, RingsFollowTheClosedForms) {
   for (const std::int64_t n : {2, 3, 5, 8, 13}) {
-    const SystemLayer system = system_of(DimensionKind::ring, n);
+    const SystemLayer system = system_with(DimensionKind::ring, n);
     const std::int64_t e = system.endpoint_delay_ns, bytes = n * 300'000, part = bytes / n;
     EXPECT_EQ(one_collective(CollectiveKind::all_reduce, bytes, system),
               e + 2 * (n - 1) * (c(part) + e) + (n - 1) * r(part));
@@ -92,7 +92,7 @@ TEST(AstraEngine, RingsFollowTheClosedForms) {
 TEST(AstraEngine, DirectFollowsTheClosedForms) {
   for (const std::int64_t n : {2, 3, 8}) {
     const SystemLayer system =
-        system_of(DimensionKind::switched, n, {StreamAlgorithmKind::direct, false, -1});
+        system_with(DimensionKind::switched, n, {StreamAlgorithmKind::direct, false, -1});
     const std::int64_t e = system.endpoint_delay_ns, bytes = n * 300'000, part = bytes / n, w = c(part, 2);
     EXPECT_EQ(one_collective(CollectiveKind::all_reduce, bytes, system), e + w + e + r(part) + w + e);
     EXPECT_EQ(one_collective(CollectiveKind::reduce_scatter, bytes, system), e + w + e + r(part));
@@ -102,7 +102,7 @@ TEST(AstraEngine, DirectFollowsTheClosedForms) {
 }
 
 TEST(AstraEngine, AWindowSendsThatManyAtATime) {
-  const SystemLayer system = system_of(DimensionKind::switched, 7, {StreamAlgorithmKind::direct, false, 2});
+  const SystemLayer system = system_with(DimensionKind::switched, 7, {StreamAlgorithmKind::direct, false, 2});
   const std::int64_t e = system.endpoint_delay_ns;
   EXPECT_EQ(one_collective(CollectiveKind::all_to_all, 7'000'000, system), e + 3 * (c(1'000'000, 2) + e));
 }
@@ -110,7 +110,7 @@ TEST(AstraEngine, AWindowSendsThatManyAtATime) {
 TEST(AstraEngine, HalvingDoublingFollowsTheClosedForms) {
   for (const std::int64_t n : {2, 4, 16}) {
     const SystemLayer system =
-        system_of(DimensionKind::fully_connected, n, {StreamAlgorithmKind::halving_doubling, false, -1});
+        system_with(DimensionKind::fully_connected, n, {StreamAlgorithmKind::halving_doubling, false, -1});
     const std::int64_t e = system.endpoint_delay_ns, bytes = 1 << 20;
     std::int64_t scatter = e, gather = e, all = e;
     for (std::int64_t part = bytes / 2; part >= bytes / n; part /= 2) {
@@ -130,7 +130,7 @@ TEST(AstraEngine, FinishesWhereThePeerDoesNot) {
   for (const StreamAlgorithmKind kind :
        {StreamAlgorithmKind::halving_doubling, StreamAlgorithmKind::double_binary_tree}) {
     for (const std::int64_t n : {3, 6, 8, 12}) {
-      const SystemLayer system = system_of(DimensionKind::switched, n, {kind, false, -1});
+      const SystemLayer system = system_with(DimensionKind::switched, n, {kind, false, -1});
       for (const CollectiveKind collective : kCollectiveKinds) {
         const std::int64_t time = one_collective(collective, 1'000'000, system);
         EXPECT_GE(time, c(collective == CollectiveKind::barrier ? 0 : 1'000'000 / n))
@@ -143,7 +143,7 @@ TEST(AstraEngine, FinishesWhereThePeerDoesNot) {
 
 TEST(AstraEngine, TheTreesRootsTakeTurns) {
   SystemLayer system =
-      system_of(DimensionKind::switched, 8, {StreamAlgorithmKind::double_binary_tree, false, -1});
+      system_with(DimensionKind::switched, 8, {StreamAlgorithmKind::double_binary_tree, false, -1});
   Job job(8);
   job.collective(CollectiveKind::all_reduce, 1'000'000);
   const std::vector<std::int64_t> odd = finish_ns(job.graph, system);
@@ -155,7 +155,7 @@ TEST(AstraEngine, TheTreesRootsTakeTurns) {
 }
 
 TEST(AstraEngine, ChunksTakeTheirTurnsAndARemainderIsAFullChunk) {
-  SystemLayer system = system_of(DimensionKind::ring, 8);
+  SystemLayer system = system_with(DimensionKind::ring, 8);
   const std::int64_t one = one_collective(CollectiveKind::all_reduce, 149'796, system);
   system.splits = 7;
   EXPECT_EQ(one_collective(CollectiveKind::all_reduce, 1 << 20, system), 8 * one);
@@ -164,14 +164,14 @@ TEST(AstraEngine, ChunksTakeTheirTurnsAndARemainderIsAFullChunk) {
 }
 
 TEST(AstraEngine, SmallAllGathersEnd) {
-  SystemLayer system = system_of(DimensionKind::ring, 4);
+  SystemLayer system = system_with(DimensionKind::ring, 4);
   system.splits = 100;
   EXPECT_GT(one_collective(CollectiveKind::all_gather, 3, system), 0);
 }
 
 // Measured: astra2/traces two_ar_FIFO, queues2, group_endpoint1000, rendezvous, injection2, shared_bus.
 TEST(AstraEngine, MeasuredOnAstraSim2) {
-  SystemLayer system = system_of(DimensionKind::ring, 8);
+  SystemLayer system = system_with(DimensionKind::ring, 8);
   system.splits = 4;
   EXPECT_EQ(one_collective(CollectiveKind::all_reduce, 1 << 20, system), 64'440);
   SystemLayer rendezvous = system;
@@ -199,7 +199,7 @@ TEST(AstraEngine, MeasuredOnAstraSim2) {
 }
 
 TEST(AstraEngine, CommunicatorsRunOnOneRingWithAFixedEndpointDelay) {
-  SystemLayer system = system_of(DimensionKind::ring, 8);
+  SystemLayer system = system_with(DimensionKind::ring, 8);
   system.splits = 4;
   system.endpoint_delay_ns = 1000;
   Job job(8);
@@ -226,7 +226,7 @@ TEST(AstraEngine, UnevenHistoriesDoNotDeadlock) {
   const std::uint32_t first = second.add(NodeKind::collective, Phase::other, 0, -1, 1, {});
   second.add(NodeKind::collective, Phase::other, 0, -1, 0, std::span(&first, 1));
   job.graph.program_of = {0, 0, 1, 1};
-  EXPECT_GT(last_ns(job.graph, system_of(DimensionKind::ring, 4)), 0);
+  EXPECT_GT(last_ns(job.graph, system_with(DimensionKind::ring, 4)), 0);
 }
 
 TEST(AstraEngine, ARunThatCannotFinishSaysWhoWaitsForWhom) {
@@ -236,15 +236,15 @@ TEST(AstraEngine, ARunThatCannotFinishSaysWhoWaitsForWhom) {
   other.add(NodeKind::delay, Phase::other, 0, -1, 1000, {});
   job.graph.program_of = {0, 1};
   EXPECT_EQ(
-      error_of([&] { simulate(job.graph, system_of(DimensionKind::ring, 2)); }),
+      error_of([&] { simulate(job.graph, system_with(DimensionKind::ring, 2)); }),
       "simulation: the run cannot finish: rank 0 waits in '' (node 0) for rank 1, which has finished\n"
       "  hint: the members of a group must issue the same collectives in the same order, and every receive "
       "needs a send of the same tag and size");
 }
 
 TEST(AstraEngine, RefusesWhatWouldNeverEndOrFit) {
-  SystemLayer system = system_of(DimensionKind::ring, 1024);
-  const SystemLayer wide = system_of(DimensionKind::ring, 4096);
+  SystemLayer system = system_with(DimensionKind::ring, 1024);
+  const SystemLayer wide = system_with(DimensionKind::ring, 4096);
   Job job(4096);
   job.collective(CollectiveKind::all_to_all, 1 << 20);
   EXPECT_EQ(
@@ -285,13 +285,13 @@ TEST(AstraEngine, ASendIsDoneOnArrivalAndAReceiveWhenBothAreThere) {
   Transfers early(4);
   early.add(0, NodeKind::send, 1, 1 << 20, 1);
   early.add(1, NodeKind::receive, 0, 1 << 20, 1);
-  EXPECT_EQ(finish_ns(early.graph, system_of(DimensionKind::ring, 4)),
+  EXPECT_EQ(finish_ns(early.graph, system_with(DimensionKind::ring, 4)),
             (std::vector<std::int64_t>{20'031, 20'031, 0, 0}));
 
   Transfers late(4);
   late.wait(0, 3, {late.add(0, NodeKind::send, 1, 1 << 20, 1)});
   late.wait(1, 7, {late.add(1, NodeKind::receive, 0, 1 << 20, 1, {late.wait(1, 500)})});
-  const std::vector<std::int64_t> times = finish_ns(late.graph, system_of(DimensionKind::ring, 4));
+  const std::vector<std::int64_t> times = finish_ns(late.graph, system_with(DimensionKind::ring, 4));
   EXPECT_EQ(times[0], 23'031);
   EXPECT_EQ(times[1], 507'000);
 }
@@ -302,7 +302,7 @@ TEST(AstraEngine, SendsOfARankFollowEachOther) {
     job.add(0, NodeKind::send, to, 1 << 20, 1);
     job.add(to, NodeKind::receive, 0, 1 << 20, 1);
   }
-  EXPECT_EQ(finish_ns(job.graph, system_of(DimensionKind::switched, 8))[0], 7 * c(1 << 20, 2));
+  EXPECT_EQ(finish_ns(job.graph, system_with(DimensionKind::switched, 8))[0], 7 * c(1 << 20, 2));
 }
 
 TEST(AstraEngine, AwareLinksCarryOneMessageAtATimeAndStoreIt) {
@@ -311,7 +311,7 @@ TEST(AstraEngine, AwareLinksCarryOneMessageAtATimeAndStoreIt) {
     job.add(from, NodeKind::send, 0, 8 << 20, 1);
     job.add(0, NodeKind::receive, from, 8 << 20, 1);
   }
-  SystemLayer system = system_of(DimensionKind::switched, 8);
+  SystemLayer system = system_with(DimensionKind::switched, 8);
   EXPECT_EQ(finish_ns(job.graph, system)[1], 157'250);
   system.semantics = Semantics::astra2_aware;
   const std::vector<std::int64_t> times = finish_ns(job.graph, system);
@@ -323,7 +323,7 @@ TEST(AstraEngine, AwareNetworksOfSeveralDimensionsCrossThemInTurn) {
   Transfers job(8);
   job.add(0, NodeKind::send, 5, 1 << 20, 1);
   job.add(5, NodeKind::receive, 0, 1 << 20, 1);
-  SystemLayer system = system_of(DimensionKind::ring, 4);
+  SystemLayer system = system_with(DimensionKind::ring, 4);
   system.dimensions.push_back(system.dimensions[0]);
   system.dimensions[1].kind = DimensionKind::switched;
   system.dimensions[1].size = 2;
@@ -339,7 +339,7 @@ TEST(AstraEngine, RemoteMemoryServesOneAtATimeWhereItIsShared) {
   const std::uint32_t work =
       job.program().add(NodeKind::delay, Phase::other, 0, -1, 50'000'000, std::span(&load, 1));
   job.program().add(NodeKind::memory_store, Phase::other, 0, -1, 5 << 20, std::span(&work, 1));
-  SystemLayer system = system_of(DimensionKind::ring, 4);
+  SystemLayer system = system_with(DimensionKind::ring, 4);
   system.remote_memory = {RemoteMemoryKind::per_npu, 100, 100, 0, 0};
   EXPECT_EQ(finish_ns(job.graph, system), (std::vector<std::int64_t>(4, 207'485)));
   system.remote_memory.kind = RemoteMemoryKind::pool;
@@ -376,7 +376,7 @@ TEST(AstraEngine, CustomSchedulesTakeTheirOwnTimes) {
   job.graph.custom.push_back(ring);
   job.collective(CollectiveKind::all_gather, 1 << 20);
   job.graph.collectives[0].custom = 0;
-  EXPECT_EQ(last_ns(job.graph, system_of(DimensionKind::ring, 4)), 3 * c(1 << 18));
+  EXPECT_EQ(last_ns(job.graph, system_with(DimensionKind::ring, 4)), 3 * c(1 << 18));
 }
 
 }  // namespace

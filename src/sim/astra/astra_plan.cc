@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "collective/algorithm.h"
 #include "network/astra_network.h"
@@ -14,9 +15,6 @@
 namespace armilla {
 namespace {
 
-bool is_power_of_two(std::int64_t n) {
-  return std::has_single_bit(static_cast<std::uint64_t>(n));
-}
 std::int32_t log2_of(std::int64_t n) {
   return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint64_t>(n))) - 1;
 }

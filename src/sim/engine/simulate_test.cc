@@ -46,7 +46,7 @@ Study rings_of(std::vector<Dimension> dimensions) {
 }
 
 // All ranks: a delay each, then the collectives, all issued together.
-Graph graph_of(std::int64_t ranks, const std::vector<CollectiveCall>& calls, Time delay = Time(0)) {
+Graph graph_with(std::int64_t ranks, const std::vector<CollectiveCall>& calls, Time delay = Time(0)) {
   Graph graph;
   graph.ranks = ranks;
   graph.program_of.assign(static_cast<std::size_t>(ranks), 0);
@@ -64,7 +64,7 @@ Graph graph_of(std::int64_t ranks, const std::vector<CollectiveCall>& calls, Tim
 }
 
 Time time_of(const Study& study, const std::vector<CollectiveCall>& calls, bool fold = false) {
-  const Graph graph = graph_of(study.plan.ranks, calls);
+  const Graph graph = graph_with(study.plan.ranks, calls);
   const Time played = simulate(graph, study, NoCost(), {.fold = fold, .every_message = true}).iteration;
   EXPECT_EQ(simulate(graph, study, NoCost(), {.fold = fold}).iteration, played);
   return played;
@@ -169,7 +169,7 @@ TEST(Simulate, CollectivesShareTheCablesThatBothTake) {
       calls.push_back(call(CollectiveKind::all_reduce, one.groups[0][1] == 1 ? 8000 : 4000));
       calls.back().family = static_cast<std::uint32_t>(calls.size() - 1);
     }
-    Graph graph = graph_of(4, calls);
+    Graph graph = graph_with(4, calls);
     graph.families = families;
     study.network.name = network;
     return simulate(graph, study, NoCost(), {.fold = fold}).iteration;
@@ -192,7 +192,7 @@ TEST(Simulate, SaysWhereSendersShareLinks) {
     study.network = parse_component(network, "test");
     std::vector<CollectiveCall> calls(families, call(CollectiveKind::all_reduce, 64000));
     for (std::uint32_t i = 0; i < families; ++i) calls[i].family = i;
-    Graph graph = graph_of(4, calls);
+    Graph graph = graph_with(4, calls);
     graph.families.assign(families, world_family(4));
     return simulate(graph, study, NoCost(), {}).notes;
   };
@@ -228,7 +228,7 @@ TEST(Simulate, ALaterCollectiveOvertakesUnderLifo) {
   Study study = study_of({dimension(DimensionKind::ring, 4)});
   study.collectives.chunks = 4;
   const Graph graph =
-      graph_of(4, {call(CollectiveKind::all_reduce, 16000), call(CollectiveKind::all_reduce, 16000)});
+      graph_with(4, {call(CollectiveKind::all_reduce, 16000), call(CollectiveKind::all_reduce, 16000)});
   const auto finish = [&](ChunkOrder order) {
     study.collectives.order = order;
     const Result result = simulate(graph, study, NoCost(), {false});
@@ -245,7 +245,7 @@ TEST(Simulate, ALaterCollectiveOvertakesUnderLifo) {
 }
 
 TEST(Simulate, ComputationHidesCommunication) {
-  Graph graph = graph_of(2, {call(CollectiveKind::all_reduce, 2000)}, nanoseconds(500));
+  Graph graph = graph_with(2, {call(CollectiveKind::all_reduce, 2000)}, nanoseconds(500));
   const std::uint32_t first = 0;
   graph.programs[0].add(NodeKind::delay, Phase::other, 1, -1, 1'500'000, std::span(&first, 1));
   const Study study = study_of({dimension(DimensionKind::ring, 2)});
@@ -261,11 +261,11 @@ TEST(Simulate, ComputationHidesCommunication) {
 
 TEST(Simulate, UnusedNetworksAreSaid) {
   const Study study = study_of({dimension(DimensionKind::ring, 4)});
-  const Result silent = simulate(graph_of(4, {}), study, NoCost(), {});
+  const Result silent = simulate(graph_with(4, {}), study, NoCost(), {});
   EXPECT_EQ(silent.warnings,
             (std::vector<std::string>{"the 4 ranks never communicate: the network was not used"}));
   EXPECT_TRUE(
-      simulate(graph_of(4, {call(CollectiveKind::all_reduce, 100)}), study, NoCost(), {}).warnings.empty());
+      simulate(graph_with(4, {call(CollectiveKind::all_reduce, 100)}), study, NoCost(), {}).warnings.empty());
 }
 
 // The limits are bounds: nothing finishes before its busiest link can have carried what it must, which is no
@@ -280,7 +280,7 @@ TEST(Simulate, NoCollectiveBeatsItsLinks) {
         for (const bool flat : {false, true}) {
           study.collectives.decomposition = flat ? Decomposition::flat : Decomposition::bandwidth_aware;
           const Result result =
-              simulate(graph_of(n, {call(CollectiveKind::all_reduce, 64000)}), study, NoCost(), {false});
+              simulate(graph_with(n, {call(CollectiveKind::all_reduce, 64000)}), study, NoCost(), {false});
           ASSERT_EQ(result.collectives.size(), 1U);
           EXPECT_LE(result.collectives[0].busiest_link, result.iteration)
               << algorithm << ' ' << n << ' ' << name_of(kind);
@@ -299,7 +299,7 @@ TEST(Simulate, ARunBeyondTheMessageBudgetIsRefused) {
   SimulationOptions options{.fold = false, .max_messages = 111};
   // 8 ranks x 14 steps.
   try {
-    simulate(graph_of(8, {call(CollectiveKind::all_reduce, 800)}), study, NoCost(), options);
+    simulate(graph_with(8, {call(CollectiveKind::all_reduce, 800)}), study, NoCost(), options);
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
@@ -308,12 +308,13 @@ TEST(Simulate, ARunBeyondTheMessageBudgetIsRefused) {
                  "--max-messages");
   }
   options.max_messages = 112;
-  EXPECT_EQ(simulate(graph_of(8, {call(CollectiveKind::all_reduce, 800)}), study, NoCost(), options).messages,
-            112);
+  EXPECT_EQ(
+      simulate(graph_with(8, {call(CollectiveKind::all_reduce, 800)}), study, NoCost(), options).messages,
+      112);
 }
 
 TEST(Simulate, RanksThatFareAlikeAreOneClass) {
-  Graph graph = graph_of(6, {call(CollectiveKind::all_reduce, 600)});
+  Graph graph = graph_with(6, {call(CollectiveKind::all_reduce, 600)});
   const Result result = simulate(graph, study_of({dimension(DimensionKind::ring, 6)}), NoCost(), {false});
   ASSERT_EQ(result.classes.size(), 1U);
   EXPECT_EQ(result.classes[0].ranks, 6);
@@ -330,7 +331,7 @@ TEST(Simulate, AnAbsurdlyLongRunIsRefused) {
 TEST(Simulate, AReplacedAlgorithmIsSaid) {
   Study study = study_of({dimension(DimensionKind::switched, 4), dimension(DimensionKind::ring, 3)});
   study.collectives.algorithms = {"double-binary-tree"};
-  const Graph graph = graph_of(12, {call(CollectiveKind::all_reduce, 12000)});
+  const Graph graph = graph_with(12, {call(CollectiveKind::all_reduce, 12000)});
   EXPECT_EQ(
       simulate(graph, study, NoCost(), {}).warnings,
       (std::vector<std::string>{
@@ -356,7 +357,7 @@ TEST(Simulate, WrongAlgorithmListsAreRefused) {
 }
 
 TEST(Simulate, SlowRanksComputeLonger) {
-  const Graph graph = graph_of(8, {call(CollectiveKind::all_reduce, 8000)}, nanoseconds(1000));
+  const Graph graph = graph_with(8, {call(CollectiveKind::all_reduce, 8000)}, nanoseconds(1000));
   Study study = rings_of({dimension(DimensionKind::ring, 8)});
   study.what_if.ranks = {{{3, 3}, 1.25}};
   for (const bool fold : {false, true}) {
@@ -376,7 +377,7 @@ TEST(Simulate, OtherDevicesHaveCostsOfTheirOwn) {
    private:
     Time time_;
   };
-  Graph graph = graph_of(4, {});
+  Graph graph = graph_with(4, {});
   graph.works.emplace_back();
   graph.programs[0].add(NodeKind::compute, Phase::other, 1, -1, 0, {});
   Study study = study_of({dimension(DimensionKind::ring, 4)});
@@ -391,7 +392,7 @@ TEST(Simulate, OtherDevicesHaveCostsOfTheirOwn) {
 }
 
 TEST(Simulate, IntervalsOfChosenRanksAreKept) {
-  const Graph graph = graph_of(8, {call(CollectiveKind::all_reduce, 8000)}, nanoseconds(1000));
+  const Graph graph = graph_with(8, {call(CollectiveKind::all_reduce, 8000)}, nanoseconds(1000));
   Study study = study_of({dimension(DimensionKind::ring, 8)});
   study.what_if.ranks = {{{3, 3}, 1.25}};
   SimulationOptions options;
@@ -415,7 +416,7 @@ TEST(Simulate, IntervalsOfChosenRanksAreKept) {
 // What is made of sums needs only when something was computed, but of layers how long.
 TEST(Simulate, ComputationsThatFollowEachOtherAreOneIntervalWhereNotEachIsKept) {
   const Study study = rings_of({dimension(DimensionKind::ring, 2)});
-  Graph graph = graph_of(2, {call(CollectiveKind::all_reduce, 1000)}, nanoseconds(5));
+  Graph graph = graph_with(2, {call(CollectiveKind::all_reduce, 1000)}, nanoseconds(5));
   Program& program = graph.programs.front();
   graph.layers = {"layer"};
   const auto delay = [&](std::int32_t layer, std::uint32_t after) {
@@ -475,7 +476,7 @@ TEST(Simulate, FoldedEqualsUnfolded) {
     std::vector<CollectiveCall> calls;
     for (std::uint32_t i = 0; i <= pick(4); ++i)
       calls.push_back(call(kCollectiveKinds[pick(7)], pick(100'000)));
-    const Graph graph = graph_of(study.plan.ranks, calls, nanoseconds(pick(1000)));
+    const Graph graph = graph_with(study.plan.ranks, calls, nanoseconds(pick(1000)));
     const Result all = simulate(graph, study, NoCost(), {false});
     const Result one = simulate(graph, study, NoCost(), {true});
     folded += one.messages < all.messages;
@@ -492,7 +493,7 @@ TEST(Simulate, CollectivesAreMemoisedAsTheyAreFolded) {
   const std::int64_t n = 16384;
   Study study = study_of({dimension(DimensionKind::switched, n)});
   study.collectives.algorithms = {"direct"};
-  Graph graph = graph_of(n, {call(CollectiveKind::all_to_all, 16384)});
+  Graph graph = graph_with(n, {call(CollectiveKind::all_to_all, 16384)});
   for (std::uint32_t before = 1; before < 4; ++before)
     graph.programs[0].add(NodeKind::collective, Phase::other, 0, -1, 0, std::span(&before, 1));
   const Result result = simulate(graph, study, NoCost());
@@ -505,7 +506,7 @@ TEST(Simulate, CollectivesAreMemoisedAsTheyAreFolded) {
 // What a record says of its collective is what its own program's ranks see.
 TEST(Simulate, RecordsOfOneCallInGroupsOfDifferentSizeAreToldApart) {
   const Study study = study_of({dimension(DimensionKind::fully_connected, 5)});
-  Graph graph = graph_of(5, {call(CollectiveKind::all_reduce, 6000)});
+  Graph graph = graph_with(5, {call(CollectiveKind::all_reduce, 6000)});
   graph.families[0].groups = {{0, 1}, {2, 3, 4}};
   graph.families[0].group_of = {0, 0, 1, 1, 1};
   graph.programs.push_back(graph.programs[0]);
@@ -548,7 +549,7 @@ TEST(Simulate, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
   std::mt19937 random(11);
   const Study study = study_of({dimension(DimensionKind::ring, 4)});
   for (int round = 0; round < 50; ++round) {
-    Graph graph = graph_of(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
+    Graph graph = graph_with(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
     Program& program = graph.programs.front();
     for (int i = 0; i < 12; ++i) {
       std::vector<std::uint32_t> before;
@@ -574,7 +575,7 @@ TEST(Simulate, AHostWaitsForWhatTheDeviceCounts) {
   const Study study = study_of({dimension(DimensionKind::ring, 4)});
   int later = 0;
   for (int round = 0; round < 100; ++round) {
-    Graph graph = graph_of(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
+    Graph graph = graph_with(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
     graph.collectives.push_back(graph.collectives.front());
     Program& program = graph.programs.front();
     for (int i = 0; i < 16; ++i) {
@@ -612,7 +613,7 @@ TEST(Simulate, ComputationIsSlowerBesideWhatHoldsProcessors) {
   Study study = study_of({dimension(DimensionKind::ring, 4)});
   study.machine.device.kernels.emplace().processors = 128;
   const auto played = [&](std::int32_t processors, Time before, Time beside) {
-    Graph graph = graph_of(4, {}, Time(0));
+    Graph graph = graph_with(4, {}, Time(0));
     CollectiveCall call{CollectiveKind::all_reduce, Bytes(4000), 0};
     call.processors = processors;
     graph.collectives.push_back(call);
@@ -640,7 +641,7 @@ TEST(Simulate, ComputationIsSlowerBesideWhatHoldsProcessors) {
 }
 
 TEST(Simulate, WaitingForTheHostIsNeitherComputingNorCommunicating) {
-  Graph graph = graph_of(1, {}, microseconds(2));
+  Graph graph = graph_with(1, {}, microseconds(2));
   Program& program = graph.programs.front();
   program.add(NodeKind::delay, Phase::other, 1, -1, 5'000'000, {});
   program.add(NodeKind::delay, Phase::other, 1, -1, 1'000'000, {});
@@ -686,7 +687,7 @@ TEST(Simulate, SwitchTreesAddUpOnEveryLevel) {
     study.collectives.chunks = 6;
     study.collectives.active_chunks = 6;
     EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 6000)}), nanoseconds(2 * 200 + 7 * 1000));
-    const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 6000)});
+    const Graph graph = graph_with(study.plan.ranks, {call(CollectiveKind::all_reduce, 6000)});
     const Result result = simulate(graph, study, NoCost(), {.fold = true});
     std::int64_t bytes = 0;
     for (const LinkUse& link : result.links) {
@@ -726,7 +727,7 @@ TEST(Simulate, NvlsStaysWithinOneSwitch) {
             nanoseconds(4 * 100 + 4000 + 1000 + 1000 + 3000));
   study = leaf_spine_study(1, 1);
   study.collectives.algorithms = {"nvls"};
-  const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 4000)});
+  const Graph graph = graph_with(study.plan.ranks, {call(CollectiveKind::all_reduce, 4000)});
   const Result result = simulate(graph, study, NoCost());
   EXPECT_EQ(result.collectives.front().algorithm, "halving-doubling on d0");
   ASSERT_EQ(result.warnings.size(), 1U);
@@ -742,7 +743,7 @@ TEST(Simulate, SwitchTreesAreOfNetworksThatGrowThem) {
   study.network = parse_component("packet", "test");
   study.collectives.algorithms.clear();
   study.collectives.algorithms_by_kind[CollectiveKind::all_reduce] = {"sharp"};
-  const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 6000)});
+  const Graph graph = graph_with(study.plan.ranks, {call(CollectiveKind::all_reduce, 6000)});
   EXPECT_NE(error_of([&] { simulate(graph, study, NoCost()); }).find("the network has none that reduce"),
             std::string::npos);
 }

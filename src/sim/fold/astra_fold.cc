@@ -7,7 +7,7 @@
 namespace armilla {
 namespace {
 
-bool looks_alike_from_everywhere(const AstraPhase& phase) {
+bool phase_looks_alike(const AstraPhase& phase) {
   if (phase.dimension == kFlatPhase) return false;
   return phase.method == AstraMethod::ring || phase.method == AstraMethod::direct ||
          phase.method == AstraMethod::halving_doubling;
@@ -44,7 +44,7 @@ bool can_fold(const Graph& graph, const SystemLayer& system) {
     if (call.custom >= 0 || members == 0 || is_communicator || !even) return false;
     bool alike = true;
     planner.for_each_chunk(graph, call, members, [&](const std::vector<AstraPhase>& phases) {
-      return alike = std::all_of(phases.begin(), phases.end(), looks_alike_from_everywhere);
+      return alike = std::all_of(phases.begin(), phases.end(), phase_looks_alike);
     });
     if (!alike) return false;
   }

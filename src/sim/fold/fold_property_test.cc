@@ -41,7 +41,7 @@ Links links_of(const Result& result) {
 }
 
 // Nodes of collectives and chunks, as they are listed.
-std::vector<std::uint64_t> order_of(const Result& result) {
+std::vector<std::uint64_t> random_order(const Result& result) {
   std::vector<std::uint64_t> order;
   for (const CollectiveRecord& record : result.collectives)
     order.push_back(std::uint64_t{record.program} << 32 | record.node);
@@ -113,8 +113,8 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
     both += folded->messages < played->messages && quick->events < folded->events ? 1 : 0;
     EXPECT_EQ(evaluated->messages, played->messages);
     EXPECT_EQ(quick->messages, folded->messages);
-    EXPECT_EQ(order_of(*evaluated), order_of(*played));
-    EXPECT_EQ(order_of(*quick), order_of(*folded));
+    EXPECT_EQ(random_order(*evaluated), random_order(*played));
+    EXPECT_EQ(random_order(*quick), random_order(*folded));
     for (const std::optional<Result>* result : {&folded, &evaluated, &quick})
       expect_equal(job, **result, *played);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
@@ -167,7 +167,7 @@ TEST(FoldProperty, WhatEarlierRunsLeftChangesNothing) {
       expect_equal(job, again, *played[number]);
       forgotten += again.events > known.events ? 1 : 0;
       EXPECT_EQ(known.messages, played[number]->messages);
-      EXPECT_EQ(order_of(known), order_of(*played[number]));
+      EXPECT_EQ(random_order(known), random_order(*played[number]));
       fewer_events += known.events < played[number]->events ? 1 : 0;
       folded += known.classes.size() < static_cast<std::size_t>(job.graph.ranks) ? 1 : 0;
     }
@@ -197,7 +197,7 @@ TEST(FoldProperty, SharedLinksChangeNothing) {
     both += folded->messages < played->messages && all->events < folded->events ? 1 : 0;
     EXPECT_EQ(quick->messages, played->messages);
     EXPECT_EQ(all->messages, folded->messages);
-    EXPECT_EQ(order_of(*quick), order_of(*played));
+    EXPECT_EQ(random_order(*quick), random_order(*played));
     if (folded->messages < played->messages) {
       ++folded_jobs;
       graphs += job.study.machine.graph.empty() ? 0 : 1;
@@ -230,7 +230,7 @@ TEST(FoldProperty, SharedRingsChangeNothing) {
     ++finished;
     EXPECT_EQ(quick->messages, played->messages);
     EXPECT_EQ(all->messages, folded->messages);
-    EXPECT_EQ(order_of(*quick), order_of(*played));
+    EXPECT_EQ(random_order(*quick), random_order(*played));
     for (const std::optional<Result>* result : {&folded, &quick, &all}) expect_equal(job, **result, *played);
     const bool is_shared =
         std::ranges::any_of(played->links, [](const LinkUse& link) { return link.shared > Time(0); });

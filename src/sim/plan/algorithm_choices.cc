@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/units_text.h"
 #include "network/topology.h"
@@ -12,10 +13,6 @@
 
 namespace armilla {
 namespace {
-
-bool is_power_of_two(std::int64_t n) {
-  return n > 0 && (n & (n - 1)) == 0;
-}
 
 // What a dimension does best when the user has no wish.
 std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimension) {
@@ -94,10 +91,6 @@ void check_switches(const Machine& machine) {
 }
 
 }  // namespace
-
-bool has_root(CollectiveKind kind) {
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
-}
 
 AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptions& options,
                                    const NetworkPromises& network)

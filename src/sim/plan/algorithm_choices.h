@@ -64,6 +64,4 @@ class AlgorithmChoices {
   bool are_several_ = false, climb_ = false;
 };
 
-bool has_root(CollectiveKind kind);
-
 }  // namespace armilla

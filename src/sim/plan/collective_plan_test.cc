@@ -25,7 +25,7 @@ Machine machine_of(std::vector<Dimension> dimensions) {
   return machine;
 }
 
-Dimension dimension(const char* name, DimensionKind kind, std::int64_t size, double gigabytes = 50) {
+Dimension dimension_like(const char* name, DimensionKind kind, std::int64_t size, double gigabytes = 50) {
   return {name, kind, size, gigabytes_per_second(gigabytes), microseconds(1)};
 }
 
@@ -33,7 +33,7 @@ Machine torus(std::initializer_list<std::int64_t> sizes, double gigabytes = 50) 
   std::vector<Dimension> dimensions;
   const char* const names[] = {"x", "y", "z", "w"};
   for (const std::int64_t size : sizes)
-    dimensions.push_back(dimension(names[dimensions.size()], DimensionKind::ring, size, gigabytes));
+    dimensions.push_back(dimension_like(names[dimensions.size()], DimensionKind::ring, size, gigabytes));
   return machine_of(std::move(dimensions));
 }
 
@@ -44,7 +44,7 @@ CollectiveCall call_of(CollectiveKind kind, std::int64_t bytes) {
   return call;
 }
 
-Graph graph_of(const Machine& machine, const CollectiveCall& call) {
+Graph graph_for(const Machine& machine, const CollectiveCall& call) {
   Graph graph;
   graph.ranks = rank_count(machine);
   graph.program_of.resize(static_cast<std::size_t>(graph.ranks));
@@ -59,11 +59,11 @@ Result run(const Machine& machine, const CollectiveCall& call, const CollectiveO
   Study study;
   study.machine = machine;
   study.collectives = options;
-  return simulate(graph_of(machine, call), study, NothingTakesTime(), simulation);
+  return simulate(graph_for(machine, call), study, NothingTakesTime(), simulation);
 }
 
 Time bound_of(const Machine& machine, const CollectiveCall& call) {
-  const Graph graph = graph_of(machine, call);
+  const Graph graph = graph_for(machine, call);
   return least_time_on_links(call, lay_out(graph.families[0].groups[0], machine), machine, 0);
 }
 
@@ -105,11 +105,11 @@ TEST(MultiAxis, NothingIsFasterThanTheLinksAndAllWaysOfPlayingAgree) {
       torus({4, 4}),
       torus({2, 4, 3}),
       torus({5}),
-      machine_of({dimension("s", DimensionKind::switched, 4, 400), dimension("x", DimensionKind::ring, 3),
-                  dimension("y", DimensionKind::ring, 4)}),
-      machine_of({dimension("f", DimensionKind::fully_connected, 4), dimension("x", DimensionKind::ring, 2),
-                  dimension("y", DimensionKind::ring, 3)}),
-      machine_of({dimension("s", DimensionKind::switched, 8)})};
+      machine_of({dimension_like("s", DimensionKind::switched, 4, 400),
+                  dimension_like("x", DimensionKind::ring, 3), dimension_like("y", DimensionKind::ring, 4)}),
+      machine_of({dimension_like("f", DimensionKind::fully_connected, 4),
+                  dimension_like("x", DimensionKind::ring, 2), dimension_like("y", DimensionKind::ring, 3)}),
+      machine_of({dimension_like("s", DimensionKind::switched, 8)})};
   for (const Machine& machine : machines) {
     for (const CollectiveKind kind : kCollectiveKinds) {
       for (const std::int64_t bytes : {std::int64_t{1}, std::int64_t{100'003}, std::int64_t{50'000'000}}) {
@@ -143,7 +143,7 @@ TEST(MultiAxis, AnAlgorithmThatLeavesLinksIdleIsNamedAsTheLimit) {
 
 // Measured, a ring of 16 takes 15 steps, an all-reduce 30 or 8 levels of a tree.
 TEST(CollectivePlan, StepsAndLevelsOfTheLibraryCount) {
-  Machine machine = machine_of({dimension("rail", DimensionKind::switched, 16, 400)});
+  Machine machine = machine_of({dimension_like("rail", DimensionKind::switched, 16, 400)});
   const auto beyond = [&](CollectiveKind kind, Time step, Time level) {
     machine.dimensions[0].protocols = {CollectiveProtocol{"Simple", Time(0), step, 1, level, Time(0)}};
     CollectiveOptions options;
@@ -160,8 +160,8 @@ TEST(CollectivePlan, StepsAndLevelsOfTheLibraryCount) {
 
 // Of a call among members of one dimension, one block moves within a member's memory: its size over the rate.
 TEST(CollectivePlan, TheBlockThatStaysTakesTimeOfItsOwn) {
-  Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400),
-                                dimension("rail", DimensionKind::switched, 2, 50)});
+  Machine machine = machine_of({dimension_like("nvswitch", DimensionKind::switched, 8, 400),
+                                dimension_like("rail", DimensionKind::switched, 2, 50)});
   CollectiveOptions options;
   options.measured = true;
   const auto beyond = [&](const Machine& of, CollectiveKind kind) {
@@ -195,7 +195,7 @@ TEST(CollectivePlan, TheBlockThatStaysTakesTimeOfItsOwn) {
 // 15,456,000 bytes.
 TEST(CollectivePlan, RingsOfANodeTakeTheProtocolThatNcclExpectsToBeFastest) {
   const auto launch = [](std::int64_t members, std::int64_t bytes) {
-    Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, members, 240)});
+    Machine machine = machine_of({dimension_like("nvswitch", DimensionKind::switched, members, 240)});
     CollectiveOptions options;
     options.measured = true;
     const CollectiveCall call = call_of(CollectiveKind::all_gather, bytes);
@@ -218,8 +218,8 @@ TEST(CollectivePlan, RingsOfANodeTakeTheProtocolThatNcclExpectsToBeFastest) {
 // to other nodes, as sends and receives do.
 TEST(CollectivePlan, MessagesOfAnAllToAllTakeAProtocolByTheirSize) {
   const auto beyond = [](std::int64_t inside, std::int64_t nodes, std::int64_t message, bool has_own) {
-    Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, inside, 400),
-                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    Machine machine = machine_of({dimension_like("nvswitch", DimensionKind::switched, inside, 400),
+                                  dimension_like("rail", DimensionKind::switched, nodes, 50)});
     CollectiveOptions options;
     options.measured = true;
     const CollectiveCall call = call_of(CollectiveKind::all_to_all, message * inside * nodes);
@@ -243,8 +243,8 @@ TEST(CollectivePlan, MessagesOfAnAllToAllTakeAProtocolByTheirSize) {
 // Of an all-to-all, messages with 16 members are under way at once: 7 nodes of 8 others are 4 rounds.
 TEST(CollectivePlan, AnAllToAllTakesRoundsOfMessages) {
   const auto beyond = [](std::int64_t nodes) {
-    Machine machine = machine_of({dimension("inside", DimensionKind::switched, 8, 400),
-                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 8, 400),
+                                  dimension_like("rail", DimensionKind::switched, nodes, 50)});
     CollectiveOptions options;
     options.measured = true;
     const CollectiveCall call = call_of(CollectiveKind::all_to_all, kGibibyte);
@@ -262,8 +262,8 @@ TEST(CollectivePlan, AnAllToAllTakesRoundsOfMessages) {
 // Rings between nodes pass all members in a node; those of groups with one member per node pass nobody.
 TEST(CollectivePlan, RingsPassTheMembersInside) {
   const auto beyond = [](std::int64_t inside) {
-    Machine machine = machine_of({dimension("inside", DimensionKind::switched, inside, 400),
-                                  dimension("rail", DimensionKind::switched, 8, 50)});
+    Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, inside, 400),
+                                  dimension_like("rail", DimensionKind::switched, 8, 50)});
     CollectiveOptions options;
     options.measured = true;
     options.algorithms = {"halving-doubling"};  // the bytes are those of the hierarchy
@@ -281,8 +281,8 @@ TEST(CollectivePlan, RingsPassTheMembersInside) {
 // one more step, from powers of two and to them. A named algorithm takes its own.
 TEST(CollectivePlan, StepsBetweenNodesCountLatencyOnce) {
   const auto run_among = [](CollectiveKind kind, std::int64_t nodes, std::int64_t bytes) {
-    Machine machine = machine_of({dimension("inside", DimensionKind::switched, 8, 400),
-                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 8, 400),
+                                  dimension_like("rail", DimensionKind::switched, nodes, 50)});
     machine.dimensions[1].protocols = {
         CollectiveProtocol{"plain", Time(0), microseconds(3), 1, microseconds(6), microseconds(1)}};
     CollectiveOptions options;
@@ -310,8 +310,8 @@ TEST(CollectivePlan, StepsBetweenNodesCountLatencyOnce) {
 TEST(CollectivePlan, NodesExchangeWhatTheLibrarysRingsAndTreesCarry) {
   constexpr std::int64_t kInside = 4;
   const auto carried = [&](CollectiveKind kind, std::int64_t nodes, Time level, bool wish) {
-    Machine machine = machine_of({dimension("inside", DimensionKind::switched, kInside, 400),
-                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, kInside, 400),
+                                  dimension_like("rail", DimensionKind::switched, nodes, 50)});
     machine.dimensions[1].protocols = {CollectiveProtocol{"Simple", Time(0), Time(0), 1, level, Time(0)}};
     CollectiveOptions options;
     if (wish) options.algorithms = {"halving-doubling"};
@@ -338,8 +338,8 @@ TEST(CollectivePlan, NodesExchangeWhatTheLibrarysRingsAndTreesCarry) {
 // What is carried, the time and the name are those of the same way: more bytes never take less time where
 // trees begin to pay.
 TEST(CollectivePlan, RingsGiveWayToTreesWithoutAStep) {
-  Machine machine = machine_of({dimension("inside", DimensionKind::switched, 8, 400),
-                                dimension("rail", DimensionKind::switched, 2, 4)});
+  Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 8, 400),
+                                dimension_like("rail", DimensionKind::switched, 2, 4)});
   machine.dimensions[1].protocols = {
       CollectiveProtocol{"plain", Time(0), microseconds(20), 1, microseconds(10'000), microseconds(3)}};
   Time before;
@@ -362,8 +362,8 @@ TEST(CollectivePlan, RingsGiveWayToTreesWithoutAStep) {
 // 16, rings up to 64 and trees again, to the byte. Rings send 2 (n - 1) / n = 1.5 times as much; NCCL expects
 // 0.92 times 0.7, 0.8, 0.7, 0.7 and 0.8 of their bandwidth of trees.
 TEST(CollectivePlan, TreesAreTakenWhereTheLibraryExpectsMuchOfThem) {
-  Machine machine = machine_of({dimension("inside", DimensionKind::switched, 2, 400),
-                                dimension("rail", DimensionKind::switched, 2, 4)});
+  Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 2, 400),
+                                dimension_like("rail", DimensionKind::switched, 2, 4)});
   machine.dimensions[1].protocols = {CollectiveProtocol{"Simple", Time(0), Time(0), 1}};
   const auto crosses = [&](std::int64_t bytes) {
     const std::string way = run(machine, call_of(CollectiveKind::all_reduce, bytes)).collectives[0].algorithm;
@@ -381,8 +381,8 @@ TEST(CollectivePlan, TreesAreTakenWhereTheLibraryExpectsMuchOfThem) {
 // What the switches of several nodes give back waits for no slot of what is sent to them: longer messages
 // take longer, and the busiest link is hardly ever idle.
 TEST(CollectivePlan, SumsGivenBackInSwitchesDoNotWaitBehindWhatIsSent) {
-  Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 330),
-                                dimension("rail", DimensionKind::switched, 2, 46)});
+  Machine machine = machine_of({dimension_like("nvswitch", DimensionKind::switched, 8, 330),
+                                dimension_like("rail", DimensionKind::switched, 2, 46)});
   machine.dimensions[0].in_switch =
       CollectiveProtocol{"nvls", microseconds(25), Time(0), 1, Time(0), Time(0)};
   machine.dimensions[1].protocols = {
@@ -400,7 +400,7 @@ TEST(CollectivePlan, SumsGivenBackInSwitchesDoNotWaitBehindWhatIsSent) {
 // Members here and there: what leads into the block with the fewest links per byte is the limit.
 Graph graph_of_some(const Machine& machine, const CollectiveCall& call,
                     const std::vector<std::int32_t>& members) {
-  Graph graph = graph_of(machine, call);
+  Graph graph = graph_for(machine, call);
   graph.programs.emplace_back().role = "idle";
   graph.program_of.assign(graph.program_of.size(), 1);
   GroupFamily& family = graph.families[0];
@@ -418,8 +418,8 @@ Graph graph_of_some(const Machine& machine, const CollectiveCall& call,
 }
 
 TEST(LinkLimit, OfGroupsThatAreNoGridIsReachedAndNeverBeaten) {
-  const Machine nodes = machine_of({dimension("inside", DimensionKind::switched, 8, 1000),
-                                    dimension("rail", DimensionKind::switched, 2, 50)});
+  const Machine nodes = machine_of({dimension_like("inside", DimensionKind::switched, 8, 1000),
+                                    dimension_like("rail", DimensionKind::switched, 2, 50)});
   const std::vector<std::int32_t> twelve = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   // Four of the second node hear 8/12 of all from eight, over a rail each.
   const CollectiveCall exchange = call_of(CollectiveKind::all_to_all, 12'000'000);
@@ -437,9 +437,11 @@ TEST(LinkLimit, OfGroupsThatAreNoGridIsReachedAndNeverBeaten) {
 
   const std::vector<Machine> machines = {
       nodes,
-      machine_of({dimension("f", DimensionKind::fully_connected, 4), dimension("r", DimensionKind::ring, 5)}),
-      machine_of({dimension("r", DimensionKind::ring, 4), dimension("s", DimensionKind::switched, 2, 400),
-                  dimension("x", DimensionKind::fully_connected, 3, 20)})};
+      machine_of({dimension_like("f", DimensionKind::fully_connected, 4),
+                  dimension_like("r", DimensionKind::ring, 5)}),
+      machine_of({dimension_like("r", DimensionKind::ring, 4),
+                  dimension_like("s", DimensionKind::switched, 2, 400),
+                  dimension_like("x", DimensionKind::fully_connected, 3, 20)})};
   const std::vector<std::vector<std::int32_t>> groups = {
       twelve, {0, 1, 2, 5, 11}, {0, 9}, {3, 4, 8, 9, 10, 11, 15}, {0, 4, 5, 8, 9, 10, 12, 13, 14, 15}};
   for (const Machine& machine : machines) {
@@ -473,11 +475,11 @@ TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
   constexpr std::int32_t kMembers = 11;  // 4, 4 and 3
   const auto iteration = [](CollectiveKind kind, bool cables, const char* wish, bool shortcuts) {
     Study study;
-    study.machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
-                                dimension("rail", DimensionKind::switched, 4, 10)});
+    study.machine = machine_of({dimension_like("inside", DimensionKind::switched, 4, 1000),
+                                dimension_like("rail", DimensionKind::switched, 4, 10)});
     if (cables) study.machine.dimensions[0].cables = {{0, 1}, {1, 2}, {2, 3}, {0, 3}};
     if (wish != nullptr) study.collectives.algorithms = {wish};
-    Graph graph = graph_of(study.machine, call_of(kind, kGibibyte));
+    Graph graph = graph_for(study.machine, call_of(kind, kGibibyte));
     GroupFamily& family = graph.families[0];
     family.groups = {{}};
     for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
@@ -508,10 +510,10 @@ TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
 // Measured, their rings pass from node to node in the library's steps, after its launch; what is inside are
 // messages of their own.
 TEST(CollectivePlan, GroupsThatAreNoGridTakeTheLibrarysSteps) {
-  Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
-                                dimension("rail", DimensionKind::switched, 2, 10)});
+  Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 4, 1000),
+                                dimension_like("rail", DimensionKind::switched, 2, 10)});
   const auto iteration = [&](CollectiveKind kind) {
-    Graph graph = graph_of(machine, call_of(kind, 1000));
+    Graph graph = graph_for(machine, call_of(kind, 1000));
     GroupFamily& family = graph.families[0];
     family.groups = {{0, 1, 2, 3, 4, 5}, {6}, {7}};
     family.group_of = {0, 0, 0, 0, 0, 0, 1, 2};
@@ -530,7 +532,7 @@ TEST(CollectivePlan, GroupsThatAreNoGridTakeTheLibrarysSteps) {
 
 // A root's one link to each other member carries an n-1th of a broadcast or a reduction, as do all others.
 TEST(CollectivePlan, BroadcastsAmongFullyConnectedMembersUseAllLinks) {
-  const Machine machine = machine_of({dimension("mesh", DimensionKind::fully_connected, 8, 50)});
+  const Machine machine = machine_of({dimension_like("mesh", DimensionKind::fully_connected, 8, 50)});
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
     const Result large = run(machine, call_of(kind, kGibibyte));
     EXPECT_EQ(large.collectives[0].algorithm, "scatter-gather on mesh");
@@ -541,10 +543,10 @@ TEST(CollectivePlan, BroadcastsAmongFullyConnectedMembersUseAllLinks) {
 
 // Each of two groups that share a node enters and leaves it by NICs of its own: both take as long as one.
 TEST(CollectivePlan, GroupsThatShareANodeUseTheirOwnNics) {
-  const Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
-                                      dimension("rail", DimensionKind::switched, 3, 10)});
+  const Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 4, 1000),
+                                      dimension_like("rail", DimensionKind::switched, 3, 10)});
   const auto iteration = [&](bool both, bool shortcuts) {
-    Graph graph = graph_of(machine, call_of(CollectiveKind::all_reduce, kGibibyte));
+    Graph graph = graph_for(machine, call_of(CollectiveKind::all_reduce, kGibibyte));
     GroupFamily& family = graph.families[0];
     family.groups = {{0, 1, 2, 3, 4, 5}};  // four on the first node, two on the second
     for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
@@ -569,7 +571,7 @@ TEST(CollectivePlan, NodesTakeWhatIsFasterForTheSize) {
   constexpr double kEstimate = 1.15;  // how far off the estimate that chooses is at most here
   for (const std::int64_t nodes : {3, 17, 24, 33, 129}) {
     for (const std::int64_t bytes : {std::int64_t{1000}, std::int64_t{300'000}, std::int64_t{20'000'000}}) {
-      const Machine machine = machine_of({dimension("nodes", DimensionKind::switched, nodes, 50)});
+      const Machine machine = machine_of({dimension_like("nodes", DimensionKind::switched, nodes, 50)});
       const CollectiveCall call = call_of(CollectiveKind::all_reduce, bytes);
       Time least = kEndOfTime;
       for (const char* const algorithm : {"ring", "double-binary-tree"}) {
@@ -583,7 +585,7 @@ TEST(CollectivePlan, NodesTakeWhatIsFasterForTheSize) {
   }
   const auto taken = [](std::int64_t nodes, std::int64_t bytes, bool library,
                         CollectiveKind kind = CollectiveKind::all_reduce) {
-    Machine machine = machine_of({dimension("nodes", DimensionKind::switched, nodes, 50)});
+    Machine machine = machine_of({dimension_like("nodes", DimensionKind::switched, nodes, 50)});
     if (library) {
       machine.dimensions[0].protocols = {
           CollectiveProtocol{"LL", microseconds(4), Time(0), 1, microseconds(1), Time(0)}};
@@ -601,8 +603,8 @@ TEST(CollectivePlan, NodesTakeWhatIsFasterForTheSize) {
 
 // Up and down trees, chunks find links taken by others: no way by hand is much faster than what is chosen.
 TEST(CollectivePlan, LargeCallsDoNotGoOverSlowTrees) {
-  const Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400),
-                                      dimension("rail", DimensionKind::switched, 17, 50)});
+  const Machine machine = machine_of({dimension_like("nvswitch", DimensionKind::switched, 8, 400),
+                                      dimension_like("rail", DimensionKind::switched, 17, 50)});
   for (const std::int64_t bytes : {kGibibyte / 4, kGibibyte, 4 * kGibibyte, 8 * kGibibyte}) {
     const CollectiveCall call = call_of(CollectiveKind::all_reduce, bytes);
     const Time chosen = run(machine, call).iteration;
@@ -616,7 +618,7 @@ TEST(CollectivePlan, LargeCallsDoNotGoOverSlowTrees) {
 
 // What goes but from or to one member reaches half of a ring each way.
 TEST(CollectivePlan, SmallBroadcastsGoRoundHalfOfARing) {
-  const Machine machine = machine_of({dimension("x", DimensionKind::ring, 16, 50)});
+  const Machine machine = machine_of({dimension_like("x", DimensionKind::ring, 16, 50)});
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
     EXPECT_EQ(run(machine, call_of(kind, 1000)).collectives[0].algorithm, "direct on x");
     EXPECT_EQ(run(machine, call_of(kind, kGibibyte)).collectives[0].algorithm, "bidirectional-ring on x");
@@ -625,7 +627,7 @@ TEST(CollectivePlan, SmallBroadcastsGoRoundHalfOfARing) {
 
 class InSwitch : public testing::Test {
  protected:
-  Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400)});
+  Machine machine = machine_of({dimension_like("nvswitch", DimensionKind::switched, 8, 400)});
   InSwitch() {
     machine.dimensions[0].in_switch =
         CollectiveProtocol{"nvls", microseconds(20), Time(0), 1, Time(0), Time(0)};
@@ -658,7 +660,7 @@ TEST_F(InSwitch, AnotherNodeSavesNoTime) {
   for (const std::int64_t bytes : {kGibibyte / 16, kGibibyte, 4 * kGibibyte}) {
     const CollectiveCall call = call_of(CollectiveKind::all_reduce, bytes);
     Machine two = machine;
-    two.dimensions.push_back(dimension("rail", DimensionKind::switched, 2, 400));
+    two.dimensions.push_back(dimension_like("rail", DimensionKind::switched, 2, 400));
     EXPECT_GE(run(two, call).iteration, run(machine, call).iteration) << bytes;
   }
 }
@@ -680,7 +682,7 @@ TEST_F(InSwitch, GathersWhereRingsAreLong) {
 // Into the node and out of it together, the switch halves the bytes; of a reduce-scatter alone it
 // saves nothing.
 TEST_F(InSwitch, ReducesWithinEachNodeWhereTheyAreMany) {
-  machine.dimensions.push_back(dimension("rail", DimensionKind::switched, 2, 100));
+  machine.dimensions.push_back(dimension_like("rail", DimensionKind::switched, 2, 100));
   const CollectiveCall large = call_of(CollectiveKind::all_reduce, kGibibyte);
   const Result chosen = run(machine, large);
   EXPECT_EQ(
@@ -708,7 +710,7 @@ TEST_F(InSwitch, IsMissedOnNetworksWhoseSwitchesDoNotReduce) {
     Study study;
     study.machine = machine;
     study.network.name = network;
-    return simulate(graph_of(machine, call_of(CollectiveKind::all_reduce, bytes)), study, NothingTakesTime())
+    return simulate(graph_for(machine, call_of(CollectiveKind::all_reduce, bytes)), study, NothingTakesTime())
         .notes;
   };
   EXPECT_EQ(

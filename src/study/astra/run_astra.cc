@@ -44,7 +44,7 @@ std::string native_name(const StreamAlgorithm& algorithm) {
   return "ring";
 }
 
-std::vector<std::int64_t> sizes_of(const SystemLayer& system) {
+std::vector<std::int64_t> stream_sizes(const SystemLayer& system) {
   std::vector<std::int64_t> sizes;
   for (const StreamDimension& dimension : system.dimensions) sizes.push_back(dimension.size);
   return sizes;
@@ -304,7 +304,7 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   if (system.packets && system.network.name != "packet") warn_about_packets(request, system, warnings);
 
   TraceGraphOptions lowering;
-  lowering.dimension_sizes = sizes_of(system);
+  lowering.dimension_sizes = stream_sizes(system);
   lowering.communicators = groups_of(request, ranks, warnings);
   lowering.as_astra = !request.native;
   lowering.replay_only = system.replay_only;
@@ -344,7 +344,7 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
   const TextWorkload workload = read_astra_text(file.bytes(), request.workload, &warnings);
 
   TextGraphOptions lowering;
-  lowering.dimensions = sizes_of(system);
+  lowering.dimensions = stream_sizes(system);
   lowering.passes = request.passes;
   // ASTRA-sim's factors have single precision.
   lowering.compute_scale = request.native ? request.compute_scale : single_precision(request.compute_scale);

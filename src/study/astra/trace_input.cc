@@ -32,7 +32,7 @@ struct SharedFile {
 };
 
 // Ranks are 32-bit numbers everywhere.
-std::int64_t rank_count(const std::vector<std::int64_t>& sizes) {
+std::int64_t ranks_of_sizes(const std::vector<std::int64_t>& sizes) {
   std::int64_t ranks = 1;
   for (const std::int64_t size : sizes) {
     if (size < 1 || __builtin_mul_overflow(ranks, size, &ranks) || ranks > kMaxRanks)
@@ -183,7 +183,7 @@ std::optional<std::string> ignored_file(const std::string& prefix, std::int64_t 
   return trace_file(prefix, ranks);
 }
 
-std::string text_of(const TraceProblem& problem) {
+std::string problem_text(const TraceProblem& problem) {
   std::string text = problem.where.empty() ? problem.message : problem.where + ": " + problem.message;
   if (!problem.hint.empty()) text += "\n  hint: " + problem.hint;
   return text;
@@ -207,7 +207,7 @@ std::int64_t count_trace_files(const std::string& prefix) {
 
 TraceJob read_trace_job(const std::string& prefix, const TraceGraphOptions& lowering,
                         const TraceInputOptions& options) {
-  const std::int64_t ranks = rank_count(lowering.dimension_sizes);
+  const std::int64_t ranks = ranks_of_sizes(lowering.dimension_sizes);
   TraceJob job;
   TraceGraphBuilder builder(lowering);
   TraceChecker checker(
@@ -233,7 +233,7 @@ TraceJob read_trace_job(const std::string& prefix, const TraceGraphOptions& lowe
     const std::vector<TraceProblem> problems = checker.finish();
     refuse_problems(problems);
     if (refused) std::rethrow_exception(refused);
-    for (const TraceProblem& problem : problems) job.warnings.push_back(text_of(problem));
+    for (const TraceProblem& problem : problems) job.warnings.push_back(problem_text(problem));
   }
   job.graph = builder.finish();  // only now all warnings are known
   job.warnings.insert(job.warnings.end(), builder.warnings().begin(), builder.warnings().end());
@@ -243,7 +243,7 @@ TraceJob read_trace_job(const std::string& prefix, const TraceGraphOptions& lowe
 
 std::vector<TraceProblem> check_trace_files(const std::string& prefix, const TraceCheckOptions& check,
                                             const TraceInputOptions&) {
-  const std::int64_t ranks = rank_count(check.dimension_sizes);
+  const std::int64_t ranks = ranks_of_sizes(check.dimension_sizes);
   TraceChecker checker(check);
   std::vector<TraceProblem> extra;
   for_each_trace(shared_files(prefix, ranks), [&](const SharedFile& file, const ChakraTrace& trace) {

@@ -33,7 +33,7 @@
 namespace armilla {
 namespace {
 
-std::string text_of(const std::string& path) {
+std::string whole_text(const std::string& path) {
   const MappedFile file(path);
   return {file.bytes().begin(), file.bytes().end()};
 }
@@ -107,12 +107,12 @@ std::string check_text_workload(const std::string& path) {
 }
 
 std::string check_task_graph(const std::string& path) {
-  const FlexflowTraces traces = parse_flexflow(text_of(path), path, {});
+  const FlexflowTraces traces = parse_flexflow(whole_text(path), path, {});
   return fmt::format("FlexFlow task graph of {}", counted(traces.ranks.size(), "device"));
 }
 
 std::string check_log(const std::string& path) {
-  const IssueLog log = parse_issue_log(text_of(path), path);
+  const IssueLog log = parse_issue_log(whole_text(path), path);
   std::string text = fmt::format("ASTRA-sim 2 log of {} on {}", counted(log.nodes.size(), "finished node"),
                                  counted(log.ranks, "rank"));
   if (!log.unfinished.empty())
@@ -136,7 +136,7 @@ std::string check_profile(const std::string& path, FileKind kind) {
 }
 
 std::string check_nccl_tests(const std::string& path) {
-  const std::string output = text_of(path);
+  const std::string output = whole_text(path);
   // Any stands for the collective where the file does not say it.
   const Profile profile = parse_nccl_tests(output, path, std::string(name_of(CollectiveKind::all_reduce)));
   std::string text =
@@ -247,7 +247,7 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
       return check_astra_file(path, kind, options.ranks);
     // Readable JSON of unknown purpose falls through to the refusal below; broken JSON gets its own.
     case FileKind::json:
-      if (!outline_json(text_of(path)).complete)
+      if (!outline_json(whole_text(path)).complete)
         throw Error(path, "is broken JSON", "a bracket or a quotation mark is never closed");
       break;
     default:
@@ -278,7 +278,7 @@ bool is_meant_as_trace(const std::string& path, FileKind kind) {
 
 // A workflow of GitHub's Actions has the key 'jobs', as a study of several jobs does, and the key 'on'.
 bool is_workflow(const std::string& path) {
-  const std::string text = text_of(path);
+  const std::string text = whole_text(path);
   const Outline outline = outline_yaml(text);
   return outline.has("on") && outline.has("jobs");
 }

@@ -44,7 +44,7 @@ ConvertInput read_chakra_job(const std::string& path, const ConvertOptions& opti
   return input;
 }
 
-std::int64_t rank_count(const ConvertOptions& options) {
+std::int64_t ranks_of_dimensions(const ConvertOptions& options) {
   std::int64_t ranks = 1;
   for (const std::int64_t size : options.dimensions) ranks *= size;
   return ranks;
@@ -54,7 +54,7 @@ ConvertInput read_text_job(const std::string& path, const ConvertOptions& option
   const std::string text = text_in(path);
   if (options.as_chakra) {
     ConvertInput input;
-    input.job.ranks = text_chakra_as_converter(text, path, rank_count(options), options.passes);
+    input.job.ranks = text_chakra_as_converter(text, path, ranks_of_dimensions(options), options.passes);
     return input;
   }
   std::vector<std::string> warnings;

@@ -12,7 +12,7 @@ double logarithm(std::int64_t size) {
 }
 
 // All that a family's members differ in. Empty where the key's shapes are none.
-std::vector<double> sizes_of(const ComputationKey& key) {
+std::vector<double> logarithms_of(const ComputationKey& key) {
   std::vector<double> sizes;
   if (key.shapes.empty()) return {logarithm(key.bytes), logarithm(key.flops)};
   for (const Gemm& gemm : shapes_from(key.shapes).value_or(std::vector<Gemm>())) {
@@ -51,7 +51,7 @@ void ProfileTimes::add(const MeasuredComputation& computation) {
   const ComputationKey& key = computation.key;
   if (!times_.emplace(key, computation.measured.time).second) return;
   const double least = least_seconds(key), seconds = in_seconds(computation.measured.time);
-  std::vector<double> sizes = sizes_of(key);
+  std::vector<double> sizes = logarithms_of(key);
   if (!(least > 0) || !(seconds > 0) || sizes.empty()) return;
   families_[{key.name, key.phase, key.type, sizes.size()}].push_back(
       {std::move(sizes), std::log(least / seconds)});
@@ -66,7 +66,7 @@ double ProfileTimes::least_seconds(const ComputationKey& key) const {
 }
 
 std::optional<Time> ProfileTimes::between(const ComputationKey& key) const {
-  const std::vector<double> sizes = sizes_of(key);
+  const std::vector<double> sizes = logarithms_of(key);
   const auto family = families_.find({key.name, key.phase, key.type, sizes.size()});
   if (family == families_.end()) return std::nullopt;
   const Point *below = nullptr, *above = nullptr;

@@ -19,7 +19,7 @@
 namespace armilla {
 namespace {
 
-std::int64_t count_of(const std::vector<RankRange>& ranges) {
+std::int64_t devices_in(const std::vector<RankRange>& ranges) {
   std::int64_t devices = 0;
   for (const RankRange& range : ranges) devices += range.last - range.first + 1;
   return devices;
@@ -39,9 +39,9 @@ class JobPlacement {
   }
 
   std::vector<std::int32_t> devices(const JobRequest& job, std::int64_t ranks) {
-    if (!job.devices.empty() && count_of(job.devices) != ranks) {
+    if (!job.devices.empty() && devices_in(job.devices) != ranks) {
       throw Error(job.devices_where,
-                  fmt::format("{} for the {} of '{}'", counted(count_of(job.devices), "device"),
+                  fmt::format("{} for the {} of '{}'", counted(devices_in(job.devices), "device"),
                               counted(ranks, "rank"), job.name),
                   "name as many devices as the plan has ranks, or leave `devices` out");
     }
@@ -130,7 +130,7 @@ Study prepared(const JobRequest& job) {
   Study study = job.study;
   settle_default_precision(study);
   // A job with named devices has as many as it names; otherwise as many as its plan asks of the machine.
-  const std::int64_t devices = job.devices.empty() ? rank_count(study.machine) : count_of(job.devices);
+  const std::int64_t devices = job.devices.empty() ? rank_count(study.machine) : devices_in(job.devices);
   if (!job.devices.empty() && devices > kMostRanks)
     throw Error(job.devices_where, fmt::format("{} devices", devices),
                 fmt::format("a job can have at most {}", kMostRanks));

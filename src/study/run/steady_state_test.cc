@@ -85,7 +85,7 @@ TEST(SteadyState, OfTheResultTheWindowIsLeft) {
   EXPECT_EQ(result.links[0].busy, microseconds(3));
 }
 
-Study study_of(const std::string& schedule, const std::string& rest = {}) {
+Study steady_study(const std::string& schedule, const std::string& rest = {}) {
   const std::string text =
       "model: gpt2-345m\n"
       "machine: {device: h100-sxm, dimensions: [{kind: Switch, size: 16, bandwidth: 450GB/s, latency: "
@@ -98,7 +98,7 @@ Study study_of(const std::string& schedule, const std::string& rest = {}) {
 // 2BW never waits for other stages but for the slowest; what a rank does in an iteration is what 1F1B does.
 TEST(SteadyState, TheAsynchronousScheduleHasTheWorkOfOneIteration) {
   for (const std::string rest : {"", ", tensor: 2", ", zero: 1", ", zero: 2"}) {
-    const Study study = study_of("pipedream-2bw", rest), flushed = study_of("1f1b", rest);
+    const Study study = steady_study("pipedream-2bw", rest), flushed = steady_study("1f1b", rest);
     const auto run = run_study(study), reference = run_study(flushed);
     EXPECT_LT(run.result.iteration, reference.result.iteration);
     EXPECT_GT(run.simulated, run.result.iteration * 3);

@@ -54,7 +54,7 @@ ForeseenRuns foreseen_plans(const ScaleRequest& request, const std::vector<Scale
   return all;
 }
 
-std::vector<std::int64_t> sizes_of(const SearchRequest& search) {
+std::vector<std::int64_t> rank_sizes(const SearchRequest& search) {
   std::vector<std::int64_t> sizes;
   for (const SearchAxis& axis : search.axes) {
     if (axis.key != kRanks) continue;
@@ -71,7 +71,7 @@ std::vector<std::int64_t> sizes_of(const SearchRequest& search) {
 
 ScaleResult scale_plans(const ScaleRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<std::int64_t> sizes = sizes_of(request.search);
+  const std::vector<std::int64_t> sizes = rank_sizes(request.search);
   ScaleResult result;
   result.weak = request.weak;
   std::vector<ScalePoint> points;

@@ -15,7 +15,7 @@ constexpr std::string_view kScaled =
     "virtual_stages: 1,"
     " micro_batch: [1, 2], zero: 1, recompute: none}\n";
 
-ScaleRequest request_of(const std::string& ranks, bool weak) {
+ScaleRequest scale_request(const std::string& ranks, bool weak) {
   std::string text(kScaled);
   text.replace(text.find("RANKS"), 5, ranks);
   ScaleRequest request;
@@ -31,11 +31,11 @@ ScaleRequest request_of(const std::string& ranks, bool weak) {
 // At every size what a search of that size alone finds.
 TEST(Scale, EverySizeHasItsBestPlan) {
   for (const bool weak : {false, true}) {
-    const ScaleResult result = scale_plans(request_of("[4, 8, 24]", weak));
+    const ScaleResult result = scale_plans(scale_request("[4, 8, 24]", weak));
     ASSERT_EQ(result.points.size(), 3U);
     EXPECT_TRUE(result.complete);
     for (const ScalePoint& point : result.points) {
-      ScaleRequest alone = request_of(std::to_string(point.ranks), false);
+      ScaleRequest alone = scale_request(std::to_string(point.ranks), false);
       const auto read = alone.search.read;
       alone.search.read = [&](std::vector<Override> settings) {
         settings.emplace_back("plan.global_batch=" + std::to_string(point.global_batch));
@@ -54,7 +54,7 @@ TEST(Scale, EverySizeHasItsBestPlan) {
 
 TEST(Scale, WhatCannotBeIsRefused) {
   const auto refusal = [](const std::string& ranks, bool weak) {
-    return error_of([&] { scale_plans(request_of(ranks, weak)); });
+    return error_of([&] { scale_plans(scale_request(ranks, weak)); });
   };
   EXPECT_THAT(refusal("8", false), testing::HasSubstr("--ranks: names no two sizes"));
   EXPECT_THAT(refusal("[5, 8]", true),
@@ -64,7 +64,7 @@ TEST(Scale, WhatCannotBeIsRefused) {
 // Of all sizes together, before the first one.
 TEST(Scale, RefusesWhatTakesLongerThanAnyoneWaits) {
   const auto on_packets = [](const std::string& ranks) {
-    ScaleRequest request = request_of(ranks, false);
+    ScaleRequest request = scale_request(ranks, false);
     const auto read = request.search.read;
     request.search.read = [read](std::vector<Override> settings) {
       settings.emplace_back("network=packet");
@@ -90,7 +90,7 @@ TEST(Scale, RefusesWhatTakesLongerThanAnyoneWaits) {
 }
 
 TEST(Scale, AnInterruptedOneHasTheSizesSoFar) {
-  ScaleRequest request = request_of("[4, 8]", false);
+  ScaleRequest request = scale_request("[4, 8]", false);
   request.search.threads = 1;
   int asked = 0, in_all = 0;
   request.search.stopped = [&] {

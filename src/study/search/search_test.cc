@@ -654,8 +654,8 @@ TEST_F(SearchTest, ImagesHaveNoSequencesToDivide) {
   EXPECT_FALSE(found.space.refusals.contains("plan.sequence_parallel"));
 }
 
-void expect_error(const std::function<void()>& call, const std::string& where, const std::string& message,
-                  const std::string& hint) {
+void expect_search_error(const std::function<void()>& call, const std::string& where,
+                         const std::string& message, const std::string& hint) {
   EXPECT_EQ(error_of(call), where + ": " + message + "\n  hint: " + hint);
 }
 
@@ -772,13 +772,14 @@ TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
 
 TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
   search_plans(saved(kSmallSpace, false));
-  expect_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
-               "is there already, and this search does not go on with it",
-               "add --resume, or name another file");
+  expect_search_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
+                      "is there already, and this search does not go on with it",
+                      "add --resume, or name another file");
   SearchRequest newer = saved(kSmallSpace, true);
   newer.version = "1.2.4";
-  expect_error([&] { search_plans(newer); }, file(), "was saved by build 1.2.3 of Armilla, and this is 1.2.4",
-               "their times may differ: name another file");
+  expect_search_error([&] { search_plans(newer); }, file(),
+                      "was saved by build 1.2.3 of Armilla, and this is 1.2.4",
+                      "their times may differ: name another file");
   // Empty, as a search leaves it that is killed at its very start.
   std::ofstream(file(), std::ios::trunc).close();
   EXPECT_GT(search_plans(saved(kSmallSpace, true)).space.simulated, 0);

@@ -23,7 +23,7 @@ struct Order {
   Seat::News news = Seat::News::outcome;
 };
 
-std::string text_of(const Order& order) {
+std::string bytes_of_order(const Order& order) {
   return {reinterpret_cast<const char*>(&order), sizeof order};
 }
 Order order_in(const std::string& text) {
@@ -110,7 +110,7 @@ class Leader {
 
   void give(const Place& place) {
     if (place.rank == 0) return seats_[static_cast<std::size_t>(place.seat)]->give(*place.piece);
-    post_.send(place.rank, text_of({place.seat, *place.piece}));
+    post_.send(place.rank, bytes_of_order({place.seat, *place.piece}));
   }
 
   bool listen() {
@@ -195,7 +195,7 @@ void Ranks::follow() {
     for (std::size_t seat = 0; seat < seats_.size(); ++seat) {
       while (const std::optional<Seat::Message> message = seats_[seat]->look()) {
         const Order news{static_cast<std::int64_t>(seat), {.number = message->piece}, message->news};
-        post_->send(0, text_of(news) + message->text);
+        post_->send(0, bytes_of_order(news) + message->text);
         under_way -= std::min<std::size_t>(under_way, 1);
         something = true;
       }

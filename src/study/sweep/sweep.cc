@@ -26,7 +26,7 @@ double since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-std::string text_of(const Error& error) {
+std::string error_text(const Error& error) {
   return error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message);
 }
 
@@ -90,7 +90,7 @@ std::string perform_run(const SweepFile& file, std::size_t i, const std::functio
     Stoppable progress(stopped);
     outcome["figures"] = headline_of(simulate_study(file.config_of(i), progress));  // NaN becomes null
   } catch (const Error& error) {
-    outcome["message"] = text_of(error);
+    outcome["message"] = error_text(error);
   } catch (const std::bad_alloc&) {
     outcome["message"] = "not enough memory for this run";
   } catch (const GivenUp&) {
@@ -171,7 +171,7 @@ class Sweep {
       warnings_[i] = inputs.warnings;
     } catch (const Error& error) {
       run.state = SweepState::failed;
-      run.message = text_of(error);
+      run.message = error_text(error);
       if (i == 0) hint_ = error.hint;
       for (std::size_t key = 0; key < file_.keys().size(); ++key)
         settings_[i] += fmt::format("{}: {}\n", file_.keys()[key], run.values[key]);

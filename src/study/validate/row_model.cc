@@ -54,7 +54,7 @@ std::string argument(const MeasuredPlan& row, std::string_view name) {
   return row.notes.substr(first, row.notes.find(';', first) - first);
 }
 
-std::int64_t count_of(const std::string& text) {
+std::int64_t count_or_zero(const std::string& text) {
   const bool digits =
       !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
   return digits ? std::stoll(text) : 0;
@@ -63,10 +63,10 @@ std::int64_t count_of(const std::string& text) {
 // What the arguments say about the model, beyond the columns.
 std::string described_by_arguments(const MeasuredPlan& row) {
   std::string text;
-  if (const std::int64_t experts = count_of(argument(row, "num-experts")); experts > 0) {
-    const std::int64_t own = count_of(argument(row, "moe-ffn-hidden-size"));
+  if (const std::int64_t experts = count_or_zero(argument(row, "num-experts")); experts > 0) {
+    const std::int64_t own = count_or_zero(argument(row, "moe-ffn-hidden-size"));
     text += fmt::format("experts: {{count: {}, active: {}, feed_forward: {}}}\n", experts,
-                        std::max<std::int64_t>(1, count_of(argument(row, "moe-router-topk"))),
+                        std::max<std::int64_t>(1, count_or_zero(argument(row, "moe-router-topk"))),
                         own > 0 ? own : row.feed_forward);
   }
   if (argument(row, "disable-bias-linear") == "True") text += "bias: false\n";
@@ -184,7 +184,7 @@ void choose_dense_layers(const MeasuredPlan& row, const ZooModel& namesake, Mode
   if (at == std::string::npos) return;
   const std::size_t first = at + kKey.size(), end = text.find_first_not_of("0123456789", first);
   double least = std::numeric_limits<double>::infinity();
-  const std::int64_t most = std::min(count_of(text.substr(first, end - first)), row.layers - 1);
+  const std::int64_t most = std::min(count_or_zero(text.substr(first, end - first)), row.layers - 1);
   for (std::int64_t dense = most; dense >= 0; --dense) {
     ModelSource one = source;
     one.text = text.substr(0, first) + std::to_string(dense) + text.substr(end);

@@ -151,7 +151,7 @@ Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype)
 
 // Whether any of the words is in what the row says of itself.
 template <std::size_t N>
-bool says(const MeasuredPlan& row, const std::array<std::string_view, N>& words) {
+bool mentions_any(const MeasuredPlan& row, const std::array<std::string_view, N>& words) {
   const std::string text = lower_case(row.device + ' ' + row.source + ' ' + row.notes);
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return text.find(word) != std::string::npos; });
@@ -163,9 +163,9 @@ void set_host(const MeasuredPlan& row, Plan& plan) {
   constexpr std::array<std::string_view, 4> kPrograms = {"maxtext", "paxml", "jax", "cuda graph"};
   constexpr std::array<std::string_view, 1> kFused = {"compile"};
   constexpr Time kCompiledIssue = Time(60'000'000);  // of what is an operator here (docs/models/kernels.md)
-  if (!says(row, kPrograms) && !says(row, kFused)) return;
+  if (!mentions_any(row, kPrograms) && !mentions_any(row, kFused)) return;
   plan.host = Host::compiled;
-  if (says(row, kPrograms)) {
+  if (mentions_any(row, kPrograms)) {
     plan.issue_time.reset();
   } else {
     plan.issue_time = kCompiledIssue;

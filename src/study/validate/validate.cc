@@ -70,7 +70,7 @@ std::string without_row(const Error& error, const std::string& row) {
                      error.message);
 }
 
-std::string percent(double share) {
+std::string whole_percent(double share) {
   return fmt::format("{:.0f} %", 100 * share);
 }
 
@@ -87,8 +87,8 @@ std::string spent_on(const Run& run) {
   }
   computing /= ranks * step;
   exposed /= ranks * step;
-  return fmt::format("{} computing, {} exposed communication, {} waiting", percent(computing),
-                     percent(exposed), percent(std::max(0.0, 1 - computing - exposed)));
+  return fmt::format("{} computing, {} exposed communication, {} waiting", whole_percent(computing),
+                     whole_percent(exposed), whole_percent(std::max(0.0, 1 - computing - exposed)));
 }
 
 std::string describe_plan(const Plan& plan) {

@@ -22,7 +22,7 @@ void add_node_of(ChakraTrace& trace, std::uint64_t id, ChakraCollective kind, st
   trace.add_integer("comm_size", Kind::int64, bytes);
 }
 
-void add_message(ChakraTrace& trace, std::uint64_t id, bool sends, std::int64_t peer, std::int64_t tag) {
+void add_transfer(ChakraTrace& trace, std::uint64_t id, bool sends, std::int64_t peer, std::int64_t tag) {
   trace.add_node(id, sends ? Type::send : Type::receive, sends ? "s" : "r");
   trace.add_integer(sends ? "comm_dst" : "comm_src", Kind::int32, peer);
   trace.add_integer("comm_tag", Kind::int32, tag);
@@ -122,7 +122,7 @@ TEST(TraceGraph, EveryKindOfNodeIsConverted) {
     trace.add_integer("tensor_size", Kind::uint64, 99);
     trace.add_node(1, Type::memory_store, "store");
     trace.add_integer("tensor_size", Kind::uint64, 98);
-    add_message(trace, 2, rank == 0, 1 - rank, 500'000'007);
+    add_transfer(trace, 2, rank == 0, 1 - rank, 500'000'007);
     trace.add_node(3, Type::invalid, "nothing", 50);
     trace.add_node(4, Type::metadata, "about", 50);
     add_node_of(trace, 5, ChakraCollective::all_gather, 10);
@@ -290,7 +290,7 @@ TEST(TraceGraph, CustomSchedulesAreChosenByNodeThenByKind) {
 
 TEST(TraceGraph, SharedTracesAreCheckedForEveryRank) {
   ChakraTrace trace = trace_of(0);
-  add_message(trace, 0, true, 2, 1);
+  add_transfer(trace, 0, true, 2, 1);
   const std::array<std::int32_t, 3> ranks = {0, 1, 2};
   EXPECT_EQ(error_of([&] { TraceGraphBuilder(options({3})).add_ranks(ranks, trace); }),
             "t.0.et: node 0 's': rank 2 sends to itself");
@@ -313,13 +313,13 @@ TEST(TraceGraph, ErrorsNameNodeAndAttribute) {
             "t.0.et: node 1 'n': lasts 18446744073709551615 microseconds, more than 26 days");
   EXPECT_EQ(error_with(two, [](ChakraTrace& t) { t.add_node(1, Type::memory_load, "n"); }),
             "t.0.et: node 1 'n': attribute 'tensor_size' is missing");
-  EXPECT_EQ(error_with(two, [](ChakraTrace& t) { add_message(t, 1, true, 2, 0); }),
+  EXPECT_EQ(error_with(two, [](ChakraTrace& t) { add_transfer(t, 1, true, 2, 0); }),
             "t.0.et: node 1 's': attribute 'comm_dst' is 2, but the job has the ranks 0 to 1");
-  EXPECT_EQ(error_with(two, [](ChakraTrace& t) { add_message(t, 1, false, 0, 0); }),
+  EXPECT_EQ(error_with(two, [](ChakraTrace& t) { add_transfer(t, 1, false, 0, 0); }),
             "t.0.et: node 1 'r': rank 0 receives from itself");
   EXPECT_EQ(error_with(two,
                        [](ChakraTrace& t) {
-                         add_message(t, 1, true, 1, 0);
+                         add_transfer(t, 1, true, 1, 0);
                          t.add_integer("comm_src", Kind::int32, 1);
                        }),
             "t.0.et: node 1 's': attribute 'comm_src' is 1, but this is the trace of rank 0");

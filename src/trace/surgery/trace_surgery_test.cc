@@ -42,7 +42,7 @@ TraceSet job_of_4() {
   return job;
 }
 
-std::string problems(const TraceSet& job) {
+std::string problems_after(const TraceSet& job) {
   TraceCheckOptions options;
   options.dimension_sizes = {static_cast<std::int64_t>(job.ranks.size())};
   options.communicators = job.communicators;
@@ -60,10 +60,10 @@ std::string text_of(const ChakraTrace& trace, std::size_t node, std::string_view
 
 TEST(ScaleRanksTest, CopiesModelGroupsAndExtendsDataGroups) {
   const TraceSet job = job_of_4();
-  ASSERT_EQ(problems(job), "");
+  ASSERT_EQ(problems_after(job), "");
   const TraceSet scaled = scale_ranks(job, 3, 2);
   ASSERT_EQ(scaled.ranks.size(), 12U);
-  EXPECT_EQ(problems(scaled), "");
+  EXPECT_EQ(problems_after(scaled), "");
   const auto members = [&](const std::string& name) { return scaled.communicators.at(name).ranks; };
   EXPECT_EQ(members("3"), (std::vector<std::int32_t>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(members("4"), (std::vector<std::int32_t>{1, 3, 5, 7, 9, 11}));
@@ -79,7 +79,7 @@ TEST(ScaleRanksTest, OneReplicaKeepsItsGroups) {
   TraceSet job = job_of_4();
   job.communicators["world"] = {{3, 2, 1, 0}, "f"};
   const TraceSet scaled = scale_ranks(job, 2, 0);
-  EXPECT_EQ(problems(scaled), "");
+  EXPECT_EQ(problems_after(scaled), "");
   EXPECT_EQ(scaled.communicators.at("3").ranks, (std::vector<std::int32_t>{0, 2}));
   EXPECT_EQ(scaled.communicators.at("3.1").ranks, (std::vector<std::int32_t>{4, 6}));
   EXPECT_EQ(scaled.communicators.at("world").ranks, (std::vector<std::int32_t>{3, 2, 1, 0, 7, 6, 5, 4}));

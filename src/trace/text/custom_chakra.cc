@@ -5,7 +5,7 @@
 namespace armilla {
 namespace {
 
-std::string name_of(std::string_view type, const std::string& label) {
+std::string labelled(std::string_view type, const std::string& label) {
   std::string name = std::string(type) + "_" + label;
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
@@ -32,7 +32,7 @@ ChakraTrace trace_of(const CustomProgram& program, std::optional<Bytes> call) {
     const ChakraNodeType type = node.kind == CustomNode::Kind::send      ? ChakraNodeType::send
                                 : node.kind == CustomNode::Kind::receive ? ChakraNodeType::receive
                                                                          : ChakraNodeType::compute;
-    trace.add_node(i, type, name_of(armilla::name_of(type), program.labels[i]),
+    trace.add_node(i, type, labelled(armilla::name_of(type), program.labels[i]),
                    static_cast<std::uint64_t>(node.duration.value / microseconds(1).value));
     for (const std::uint32_t on : program.dependences(i)) trace.add_data_dependence(on);
     if (type != ChakraNodeType::compute) add_message(trace, node, call);

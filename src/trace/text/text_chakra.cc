@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMostNodes = std::uint64_t{1} << 25;
 constexpr std::int64_t kPicosecondsPerMicrosecond = 1'000'000;
 
-std::string_view name_of(TextPart part) {
+std::string_view part_name(TextPart part) {
   switch (part) {
     case TextPart::forward:
       return "FWD";
@@ -130,12 +130,12 @@ class Translator {
       const std::string& layer = layer_name(program_.layer[node]);
       node_names_[node] =
           names_.add(program_.lane[node] == Lane::device
-                         ? fmt::format("COMP_NODE_{}_{}", layer, name_of(part_of(program_.phase[node])))
+                         ? fmt::format("COMP_NODE_{}_{}", layer, part_name(part_of(program_.phase[node])))
                          : fmt::format("COMP_NODE_{}_STEP", layer));
     }
     for (const TextCollective& collective : text_.collectives) {
       const std::string& layer = layer_name(collective.layer);
-      const std::string_view part = name_of(collective.part);
+      const std::string_view part = part_name(collective.part);
       const CollectiveKind kind = text_.graph.collectives[program_.payload[collective.node]].kind;
       node_names_[collective.done] = names_.add(fmt::format("COMP_NODE_{}_{}_UPDATE", layer, part));
       node_names_[collective.node] = names_.add(

@@ -20,7 +20,7 @@ std::string number(double value) {
 std::string micros(Time time) {
   return number(static_cast<double>(time.value) / 1e6);
 }
-std::string mebibytes(Bytes bytes) {
+std::string mebibytes_text(Bytes bytes) {
   return number(static_cast<double>(bytes.value) / (1024.0 * 1024.0));
 }
 
@@ -145,10 +145,10 @@ void fill_backend(const Astra1Report& report, Grid& grid) {
   grid.set(row, 2, micros(report.total_compute));
   grid.set(row, 3, micros(report.finish - report.total_compute));
   grid.set(row, 4, number(report.cost));
-  grid.set(row, 5, mebibytes(all));
+  grid.set(row, 5, mebibytes_text(all));
   // Dimensions that the network does not have are -1.
   for (std::size_t i = 0; i < dimensions; ++i)
-    grid.set(row, 6 + i, i < report.payload.size() ? mebibytes(report.payload[i]) : "-1");
+    grid.set(row, 6 + i, i < report.payload.size() ? mebibytes_text(report.payload[i]) : "-1");
 }
 
 void fill_dimensions(const Astra1Report& report, Grid& grid) {

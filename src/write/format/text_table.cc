@@ -182,7 +182,7 @@ void narrow_names(const TextTable& table, std::size_t width, std::size_t least, 
 
 // Names give way first, down to a readable length; then the most dispensable columns go, one by one; at last
 // names are cut to what is left.
-Layout layout_of(const TextTable& table, const std::vector<std::size_t>& natural, std::size_t width) {
+Layout layout_within(const TextTable& table, const std::vector<std::size_t>& natural, std::size_t width) {
   Layout layout;
   for (std::size_t c = 0; c < natural.size(); ++c) layout.columns.push_back(c);
   while (true) {
@@ -210,7 +210,7 @@ std::string to_text(const TextTable& table, std::size_t indent, const TextStyle&
       natural[c] = std::max(natural[c], display_width(row[c]));
     }
   }
-  const Layout layout = layout_of(table, natural, style.width - std::min(style.width, indent));
+  const Layout layout = layout_within(table, natural, style.width - std::min(style.width, indent));
   const auto line_of = [&](const auto& cell_at) {
     std::string line(indent, ' ');
     for (const std::size_t c : layout.columns) {

@@ -148,7 +148,7 @@ struct Places {
 
 // Devices, dimension in dimension: those of rings and meshes in rows and columns by turns, those that are
 // joined crosswise around a circle, those below switches side by side.
-Places layout_of(const Machine& machine, const Interconnect& graph) {
+Places places_for(const Machine& machine, const Interconnect& graph) {
   constexpr double kCell = 28, kWideCell = 50;
   const std::int64_t devices = graph.devices();
   Places layout;
@@ -212,7 +212,7 @@ std::string write_interconnect_dot(const Machine& machine) {
 std::string write_interconnect_svg(const Machine& machine) {
   constexpr double kRow = 120, kLeast = 28, kMargin = 50;
   const Interconnect graph = drawn_links(machine);
-  const Places layout = layout_of(machine, graph);
+  const Places layout = places_for(machine, graph);
   const std::vector<std::int32_t> tier = tiers_of(graph);
   const std::int32_t top = tier.empty() ? 0 : *std::ranges::max_element(tier);
   std::vector<std::int64_t> in_tier(static_cast<std::size_t>(top) + 1);

@@ -30,7 +30,7 @@ LayerRow weight_totals(const LayerTable& table) {
 }
 
 // A layer is known by its whole name, however wide the table becomes.
-TextStyle whole(const TextStyle& style) {
+TextStyle unshortened(const TextStyle& style) {
   return {style.colour, SIZE_MAX};
 }
 
@@ -58,7 +58,7 @@ std::string work_text(const LayerTable& table, const TextStyle& style) {
                        with_separators(sum.parameters), "", to_text(sum.parameter_bytes),
                        with_separators(sum.forward_macs), to_text(sum.forward_flops),
                        to_text(sum.forward_bytes), ""});
-  return to_text(text, 0, whole(style));
+  return to_text(text, 0, unshortened(style));
 }
 
 std::string times_text(const LayerTable& table, const TextStyle& style) {
@@ -83,7 +83,7 @@ std::string times_text(const LayerTable& table, const TextStyle& style) {
   for (std::size_t i = 0; i < table.times.size(); ++i) add(table.layers[i].name, table.times[i]);
   add("total", total_time(table));
   return '\n' + paint(printable(fmt::format("Compute times by {}", table.compute)), Ink::bold, style.colour) +
-         '\n' + to_text(text, 0, whole(style));
+         '\n' + to_text(text, 0, unshortened(style));
 }
 
 std::vector<std::string> unknown_sentences(const LayerTable& table) {
@@ -129,7 +129,7 @@ Json values_json(const std::vector<Tensor>& values) {
   return json;
 }
 
-Json row_json(const LayerRow& row) {
+Json layer_json(const LayerRow& row) {
   return {{"name", row.name},
           {"operator", row.operator_type},
           {"weights", row.weights},
@@ -193,7 +193,7 @@ std::string write_layers_json(const LayerTable& table) {
   if (!table.times.empty()) add_times(sum, total_time(table), cycles);
   Json layers = Json::array();
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
-    layers.push_back(row_json(table.layers[i]));
+    layers.push_back(layer_json(table.layers[i]));
     if (!table.times.empty()) add_times(layers.back(), table.times[i], cycles);
   }
   Json unknown = Json::array();

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostMemorySamples = 512, kFewestMemorySamples = 16, kFullRoles = 16;
 
 // A count as an integer while it fits one; beyond that JSON readers get a floating number.
-Json whole(double count) {
+Json whole_json(double count) {
   return count < 9e18 ? Json(static_cast<std::int64_t>(count)) : Json(count);
 }
 
@@ -94,9 +94,9 @@ Json metrics_json(const Run& run) {
       {"mfu", finite(model_flops_utilization(run))},
       {"hfu", finite(hardware_flops_utilization(run))},
       {"attention_scores", has_hidden_scores(run.model) ? "causal half" : "all"},
-      {"model_flops", whole(model_flops(run))},
-      {"full_model_flops", whole(full_model_flops(run))},
-      {"hardware_flops", whole(hardware_flops(run))},
+      {"model_flops", whole_json(model_flops(run))},
+      {"full_model_flops", whole_json(full_model_flops(run))},
+      {"hardware_flops", whole_json(hardware_flops(run))},
       {"bubble_fraction", finite(bubble_fraction(run))},
       {"bubble_ratio", finite(bubble_ratio(run))},
       {"host_fraction", finite(host_fraction(run))}};

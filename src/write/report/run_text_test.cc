@@ -114,7 +114,7 @@ TEST(RunText, RanksOfARoleThatDiffer) {
 }
 
 // The example as one of several stages.
-armilla::Run hybrid_run(std::size_t stages) {
+armilla::Run hybrid_run_of(std::size_t stages) {
   armilla::Run run = example_run();
   run.model.facts.sequence = 512;
   run.study.plan.ranks = static_cast<std::int64_t>(4 * stages);
@@ -140,7 +140,7 @@ armilla::Run hybrid_run(std::size_t stages) {
 }
 
 TEST(RunText, AHybridRunHasARowPerRole) {
-  const std::string text = write_run_text(hybrid_run(2), false);
+  const std::string text = write_run_text(hybrid_run_of(2), false);
   EXPECT_THAT(text, HasSubstr("  plan     8 ranks = pipeline 2 x data 4\n"
                               "           batch 32 = 4 replicas x 4 micro-batches of 2, fp32, momentum\n"
                               "           1f1b, ZeRO-1\n"));
@@ -161,7 +161,7 @@ TEST(RunText, AHybridRunHasARowPerRole) {
 }
 
 TEST(RunText, ThePlanNamesWhatStaysWideAndHowExpertsAreFilled) {
-  armilla::Run run = hybrid_run(2);
+  armilla::Run run = hybrid_run_of(2);
   run.study.plan.wide_first_layers = 1;
   run.study.plan.wide_last_layers = 14;
   run.study.plan.wide_modules = {Part::attention};
@@ -177,7 +177,7 @@ TEST(RunText, ThePlanNamesWhatStaysWideAndHowExpertsAreFilled) {
 }
 
 TEST(RunText, AHeadingSpeaksOfTheColumnsThatAreShown) {
-  const std::string narrow = write_run_text(hybrid_run(2), TextStyle(false, 50));
+  const std::string narrow = write_run_text(hybrid_run_of(2), TextStyle(false, 50));
   EXPECT_THAT(narrow, HasSubstr("% of the iteration\n  role "));
   EXPECT_THAT(narrow, Not(HasSubstr("of the device's memory")));
 }
@@ -196,7 +196,7 @@ TEST(RunText, JobsFitTheLine) {
 }
 
 TEST(RunText, RolesWithTheSameFiguresAreOneRow) {
-  armilla::Run run = hybrid_run(4);
+  armilla::Run run = hybrid_run_of(4);
   run.roles[3].use.activations = Bytes(500);
   const std::string text = write_run_text(run, false);
   EXPECT_THAT(text, HasSubstr("\n  stages 1,2      8  7.000 us "));
@@ -204,7 +204,7 @@ TEST(RunText, RolesWithTheSameFiguresAreOneRow) {
 }
 
 TEST(RunText, ManyRolesStayOnTheScreen) {
-  armilla::Run run = hybrid_run(64);
+  armilla::Run run = hybrid_run_of(64);
   for (std::size_t i = 0; i < run.roles.size(); ++i)
     run.roles[i].use.activations = Bytes(static_cast<std::int64_t>(100'000 + 1000 * i));
   const std::string text = write_run_text(run, false);
@@ -216,7 +216,7 @@ TEST(RunText, ManyRolesStayOnTheScreen) {
 }
 
 TEST(RunText, KindsBeyondTheWidthOfTheLineAreOneColumn) {
-  armilla::Run run = hybrid_run(2);
+  armilla::Run run = hybrid_run_of(2);
   const auto program = [&]() -> Program& { return run.graph.programs[1]; };
   program().role = "pipeline rank 15, expert position 63";
   run.result.iteration = microseconds(100);
@@ -242,7 +242,7 @@ TEST(RunText, KindsBeyondTheWidthOfTheLineAreOneColumn) {
 }
 
 TEST(RunText, GoodputAndTheSteadyPeriodAreInTheHeadline) {
-  armilla::Run run = hybrid_run(2);
+  armilla::Run run = hybrid_run_of(2);
   run.iterations = 3;
   run.simulated = microseconds(12);
   run.result.iteration = microseconds(4);
@@ -333,7 +333,7 @@ TEST(RunText, LinesFitTheTerminalEvenWithLongNames) {
 }
 
 TEST(RunText, PerDeviceAndForTheWholeTraining) {
-  armilla::Run run = hybrid_run(2);
+  armilla::Run run = hybrid_run_of(2);
   run.result.iteration = milliseconds(1000);
   run.study.training.tokens = 15e12;
   std::string text = write_run_text(run, false);
@@ -348,7 +348,7 @@ TEST(RunText, PerDeviceAndForTheWholeTraining) {
 }
 
 TEST(RunText, TrainingOfAnyLength) {
-  armilla::Run run = hybrid_run(2);
+  armilla::Run run = hybrid_run_of(2);
   run.result.iteration = milliseconds(10);
   const auto training = [&](TrainingGoal goal) {
     run.study.training = goal;

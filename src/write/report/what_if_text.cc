@@ -16,7 +16,7 @@ std::string range_text(const RankRange& range) {
 }
 
 // "rank 13", "ranks 0-7,128".
-std::string ranks_text(const std::vector<RankRange>& ranges) {
+std::string slowed_ranks(const std::vector<RankRange>& ranges) {
   std::string text;
   for (const RankRange& range : ranges) text += (text.empty() ? "" : ",") + range_text(range);
   const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().last;
@@ -40,7 +40,7 @@ void add_settings(const std::vector<Slow>& all, Same same, Describe describe,
 std::string describe_ranks(const SlowRanks& slow, const std::vector<RankRange>& ranges) {
   // A factor of 1 changes nothing and is not worth a line.
   if (slow.time == 1) return {};
-  const std::string ranks = ranks_text(ranges);
+  const std::string ranks = slowed_ranks(ranges);
   return fmt::format("{} {} {:g} times as long to compute", ranks,
                      ranks.starts_with("ranks") ? "take" : "takes", slow.time);
 }
@@ -55,7 +55,7 @@ std::string describe_links(const Run& run, const SlowLinks& slow, const std::vec
   const std::string dimension = slow.dimension < dimensions.size()
                                     ? dimensions[slow.dimension].name
                                     : fmt::format("dimension {}", slow.dimension);
-  return fmt::format("links of {} in {} have {}", ranks_text(ranges), dimension, factors);
+  return fmt::format("links of {} in {} have {}", slowed_ranks(ranges), dimension, factors);
 }
 
 std::string describe(const Failures& failures) {

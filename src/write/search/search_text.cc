@@ -140,7 +140,7 @@ std::string batches_text(const SearchResult& result, const TextStyle& style) {
 }
 
 // Of the whole training, where it is known how long that is.
-std::string training_text(const SearchResult& result) {
+std::string training_cost_text(const SearchResult& result) {
   const std::optional<Money> cost = result.ranking.front().training_cost();
   if (!cost) return {};
   return fmt::format("  {} for the whole training{}\n", to_text(*cost),
@@ -223,7 +223,7 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
          "\n";
   text += fmt::format("  {} for an iteration of {}, {} of memory\n", to_text(best.iteration),
                       count_of(best.plan.global_batch(), "sample", "samples"), to_text(best.memory.needed()));
-  text += training_text(result) + batches_text(result, style) + edges_text(result, style) + "\n";
+  text += training_cost_text(result) + batches_text(result, style) + edges_text(result, style) + "\n";
   text += plans_table(result, result.ranking, true, style) + front_text(result, style) +
           neighbours_text(result, style) + "\n" + use;
   return text;

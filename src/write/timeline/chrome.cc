@@ -23,7 +23,7 @@ std::string microseconds_text(Time time) {
   return text;
 }
 
-std::string value_text(const TraceArgument& argument) {
+std::string argument_text(const TraceArgument& argument) {
   if (const auto* text = std::get_if<std::string_view>(&argument.value)) return json_string(*text);
   if (const auto* number = std::get_if<std::int64_t>(&argument.value)) return fmt::format("{}", *number);
   return to_inline_text(finite(std::get<double>(argument.value)));
@@ -80,7 +80,7 @@ class ChromeWriter {
     std::string arguments;
     for (const TraceArgument& argument : slice.arguments) {
       if (!arguments.empty()) arguments += ',';
-      arguments += fmt::format("{}:{}", json_string(argument.key), value_text(argument));
+      arguments += fmt::format("{}:{}", json_string(argument.key), argument_text(argument));
     }
     event(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"cat":{},"args":{{{}}}}})", pid, tid,
           microseconds_text(slice.start), microseconds_text(slice.end - slice.start), json_string(slice.name),

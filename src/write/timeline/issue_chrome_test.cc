@@ -12,15 +12,15 @@
 namespace armilla {
 namespace {
 
-std::string contents(const std::string& path) {
+std::string contents_of_file(const std::string& path) {
   const MappedFile file(path);
   return {file.bytes().begin(), file.bytes().end()};
 }
 
 TEST(IssueChromeTest, ReproducesThePeersTimeline) {
   for (const Oracle& tools : oracles("chakra/tools")) {
-    const IssueLog log = parse_issue_log(contents(tools.path / "timeline_in.csv"), "timeline_in.csv");
-    EXPECT_EQ(write_issue_chrome(log, {1500, true, 2}), contents(tools.path / "timeline_out.json"));
+    const IssueLog log = parse_issue_log(contents_of_file(tools.path / "timeline_in.csv"), "timeline_in.csv");
+    EXPECT_EQ(write_issue_chrome(log, {1500, true, 2}), contents_of_file(tools.path / "timeline_out.json"));
   }
 }
 

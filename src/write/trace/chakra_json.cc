@@ -44,7 +44,7 @@ char32_t decode(std::string_view text, std::size_t& at) {
 }
 
 // ASCII only, as Python's json.dumps writes it; characters beyond the basic plane are two escapes.
-void put_text(std::string& out, std::string_view text) {
+void put_json_text(std::string& out, std::string_view text) {
   out += '"';
   for (std::size_t at = 0; at < text.size();) {
     const char32_t code = decode(text, at);
@@ -156,7 +156,7 @@ class ChakraJsonWriter {
     out_ += "\": ";
     return *this;
   }
-  static void put(ChakraJsonWriter& writer, std::string_view value) { put_text(writer.out_, value); }
+  static void put(ChakraJsonWriter& writer, std::string_view value) { put_json_text(writer.out_, value); }
   // protobuf's JSON has 64-bit integers as strings, because JavaScript's numbers end at 2^53.
   static void put(ChakraJsonWriter& writer, std::uint64_t value) {
     writer.out_ += fmt::format("\"{}\"", value);

@@ -14,7 +14,7 @@ Json errors_json(const ErrorSummary& e) {
           {"bias", finite(e.bias)}, {"p90", finite(e.p90)},   {"largest", finite(e.largest)}};
 }
 
-Json row_json(const ValidatedRow& row) {
+Json validated_json(const ValidatedRow& row) {
   return {{"where", row.measured.where},
           {"id", row.measured.id},
           {"measured", finite(row.measured.value)},
@@ -35,7 +35,7 @@ Json set_json(const ValidatedSet& set, const Validation& validation, std::size_t
                                                    {"regret", finite(set.ranking.regret)}};
   Json largest = Json::array();
   for (std::size_t i = 0; i < std::min(misses, set.misses.size()); ++i)
-    largest.push_back(row_json(validation.rows[set.misses[i]]));
+    largest.push_back(validated_json(validation.rows[set.misses[i]]));
   json["largest_errors"] = largest;
   return json;
 }

@@ -14,8 +14,8 @@ namespace {
 
 // Where in `count` items the integer input `i` points; `fallback` when it is left out, nullopt when not
 // known.
-std::optional<std::int64_t> position(const OnnxNodeView& view, std::size_t i, std::int64_t count,
-                                     std::int64_t end, std::int64_t fallback) {
+std::optional<std::int64_t> sequence_position(const OnnxNodeView& view, std::size_t i, std::int64_t count,
+                                              std::int64_t end, std::int64_t fallback) {
   if (!view.has_input(i)) return fallback;
   const OnnxConstant* given = view.constant_input(i);
   if (given == nullptr || given->floating || given->size() != 1) return std::nullopt;
@@ -91,8 +91,8 @@ std::uint32_t OnnxContainers::put_together(const OnnxNode& node, OnnxNode& flat)
   if (inserts) view.input(1);
   const std::uint32_t after = flat_.container(ValueKind::sequence, before.element_type);
   const auto count = static_cast<std::int64_t>(before.items ? before.items->size() : 0);
-  const auto at = before.items ? position(view, inserts ? 2 : 1, count, inserts ? count + 1 : count,
-                                          inserts ? count : count - 1)
+  const auto at = before.items ? sequence_position(view, inserts ? 2 : 1, count, inserts ? count + 1 : count,
+                                                   inserts ? count : count - 1)
                                : std::nullopt;
   if (before.items && at) {
     std::vector<std::uint32_t> items = *before.items;
@@ -134,7 +134,7 @@ std::uint32_t OnnxContainers::taken_out(const OnnxNode& node, const WireNode& wi
     need_kind(view, 0, ValueKind::sequence);
     if (from.items) {
       const auto count = static_cast<std::int64_t>(from.items->size());
-      const auto at = position(view, 1, count, count, 0);
+      const auto at = sequence_position(view, 1, count, count, 0);
       if (count == 0) view.fail("asks for an element of an empty sequence");
       if (at) item = (*from.items)[static_cast<std::size_t>(*at)];
     }

@@ -11,7 +11,7 @@ namespace {
 
 using Outputs = std::vector<OnnxType>;
 
-std::int64_t product(const OnnxNodeView& node, const std::vector<std::int64_t>& sizes) {
+std::int64_t elements_of(const OnnxNodeView& node, const std::vector<std::int64_t>& sizes) {
   for (const std::int64_t size : sizes) {
     if (size < 0) node.fail(fmt::format("asks for a dimension of {}", size));
   }
@@ -31,8 +31,8 @@ std::vector<std::int64_t> needed(const OnnxNodeView& node, std::size_t input, st
 void col2im(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 3);
   const std::vector<std::int64_t> image = needed(node, 1, "image shape");
-  const std::int64_t block = product(node, needed(node, 2, "block shape"));
-  product(node, image);
+  const std::int64_t block = elements_of(node, needed(node, 2, "block shape"));
+  elements_of(node, image);
   if (block < 1 || x[1] % block != 0)
     node.fail(fmt::format("cannot make blocks of {} out of {} channels", block, x[1]));
   Shape shape = {x[0], x[1] / block};
@@ -44,7 +44,7 @@ void center_crop_pad(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0);
   const std::vector<std::int64_t> wanted = needed(node, 1, "shape");
   const std::vector<std::int64_t> axes = node.ints_attribute("axes");
-  product(node, wanted);
+  elements_of(node, wanted);
   if (wanted.size() != (axes.empty() ? shape.size() : axes.size()))
     node.fail(fmt::format("gives {} sizes for {} dimensions", wanted.size(), shape.size()));
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -66,7 +66,7 @@ void grid_sample(const OnnxNodeView& node, Outputs& outputs) {
 // The grid has a coordinate pair (or triple) for each pixel of the output.
 void affine_grid(const OnnxNodeView& node, Outputs& outputs) {
   const std::vector<std::int64_t> size = needed(node, 1, "size");
-  product(node, size);
+  elements_of(node, size);
   if (size.size() != 4 && size.size() != 5)
     node.fail(fmt::format("makes a grid for {} dimensions; 4 or 5 are possible", size.size()));
   Shape shape = {size[0]};

@@ -34,7 +34,7 @@ Shape broadcast_all(const OnnxNodeView& node) {
 }
 
 // Axes as flags, by input or attribute; nullopt when the node names none.
-std::optional<std::vector<bool>> axes_of(const OnnxNodeView& node, std::size_t rank) {
+std::optional<std::vector<bool>> listed_axes(const OnnxNodeView& node, std::size_t rank) {
   const auto axes = node.ints(1, "axes");
   if (!axes) return std::nullopt;
   std::vector<bool> flags(rank);
@@ -172,7 +172,7 @@ void flatten(const OnnxNodeView& node, Outputs& outputs) {
 // Without axes every dimension of 1 goes.
 void squeeze(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& from = node.input_shape(0);
-  const auto axes = axes_of(node, from.size());
+  const auto axes = listed_axes(node, from.size());
   Shape to;
   for (std::size_t i = 0; i < from.size(); ++i) {
     const bool drop = axes ? (*axes)[i] : from[i] == 1;
@@ -439,7 +439,7 @@ void random(const OnnxNodeView& node, Outputs& outputs) {
 // Without axes everything is reduced, unless noop_with_empty_axes says that nothing is.
 void reduce(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& from = node.input_shape(0);
-  auto axes = axes_of(node, from.size());
+  auto axes = listed_axes(node, from.size());
   const bool none = !axes || std::find(axes->begin(), axes->end(), true) == axes->end();
   if (none && node.int_attribute("noop_with_empty_axes", 0) != 0) return same_as_input(node, outputs);
   const bool keep = node.int_attribute("keepdims", 1) != 0;

@@ -25,7 +25,7 @@ Shape positive(const OnnxNodeView& node, std::string_view name, std::size_t rank
 }
 
 // Pools name their kernel; of convolutions it is the weight's shape behind its two channel dimensions.
-Shape kernel_of(const OnnxNodeView& node, std::size_t weight, std::size_t rank) {
+Shape window_kernel(const OnnxNodeView& node, std::size_t weight, std::size_t rank) {
   if (weight == SIZE_MAX) {
     if (node.ints_attribute("kernel_shape").empty()) node.fail("has no attribute 'kernel_shape'");
     return positive(node, "kernel_shape", rank);
@@ -103,7 +103,7 @@ OnnxWindow window_of(const OnnxNodeView& node, std::size_t weight) {
   const Shape& x = node.input_shape(0, 3);
   const std::size_t rank = x.size() - 2;
   OnnxWindow window;
-  window.kernel = kernel_of(node, weight, rank);
+  window.kernel = window_kernel(node, weight, rank);
   window.strides = positive(node, "strides", rank);
   window.dilations = positive(node, "dilations", rank);
   read_pads(node, rank, window);
@@ -153,7 +153,7 @@ void conv_transpose(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& w = node.input_shape(1, 3);
   const std::size_t rank = x.size() - 2;
   OnnxWindow window;
-  window.kernel = kernel_of(node, 1, rank);
+  window.kernel = window_kernel(node, 1, rank);
   window.strides = positive(node, "strides", rank);
   window.dilations = positive(node, "dilations", rank);
   read_pads(node, rank, window);
@@ -207,7 +207,7 @@ void max_unpool(const OnnxNodeView& node, Outputs& outputs) {
     return;
   }
   OnnxWindow window;
-  window.kernel = kernel_of(node, SIZE_MAX, rank);
+  window.kernel = window_kernel(node, SIZE_MAX, rank);
   window.strides = positive(node, "strides", rank);
   read_pads(node, rank, window);
   for (std::size_t i = 0; i < rank; ++i) {

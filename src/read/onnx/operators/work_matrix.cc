@@ -28,8 +28,8 @@ void convolution(const OnnxNodeView& node, std::size_t weight, std::size_t bias_
 }
 
 // C[batch..., m, n] = A[batch..., m, k] B[batch..., k, n] with broadcasting.
-void product(const OnnxNodeView& node, std::size_t left, std::size_t right, std::int64_t extra,
-             OnnxWork& result) {
+void count_product(const OnnxNodeView& node, std::size_t left, std::size_t right, std::int64_t extra,
+                   OnnxWork& result) {
   Shape a = matrix_operand(node, left, "A");
   Shape b = matrix_operand(node, right, "B");
   if (a.size() == 1) a.insert(a.begin(), 1);
@@ -121,11 +121,11 @@ void matmul(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   const std::size_t bias_input = op.type == "MatMulIntegerToFloat"    ? 6
                                  : op.type == "DynamicQuantizeMatMul" ? 4
                                                                       : SIZE_MAX;
-  product(node, 0, 1, bias(node, bias_input), result);
+  count_product(node, 0, 1, bias(node, bias_input), result);
 }
 
 void qlinear_matmul(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
-  product(node, 0, 3, 0, result);
+  count_product(node, 0, 3, 0, result);
 }
 
 // The weight is unpacked on the way; the product is that of the full matrix.

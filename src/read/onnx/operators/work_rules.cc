@@ -45,14 +45,14 @@ DType arithmetic_dtype(const OnnxNodeView& node) {
 }
 
 // Traffic is every distinct input and every output once.
-void set(const OnnxNodeView& node, OnnxWork& result, WorkKind kind, std::int64_t flops) {
+void set_work(const OnnxNodeView& node, OnnxWork& result, WorkKind kind, std::int64_t flops) {
   result.work.kind = kind;
   result.work.dtype = arithmetic_dtype(node);
   result.work.flops = Flops(flops);
   result.work.bytes = plus(all_inputs(node), all_outputs(node), node);
 }
 
-std::int64_t product(std::int64_t a, std::int64_t b, const OnnxNodeView& node) {
+std::int64_t checked_product(std::int64_t a, std::int64_t b, const OnnxNodeView& node) {
   return checked_multiply(a, b, node.where());
 }
 
@@ -65,13 +65,13 @@ void view(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
 }
 
 void copy(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
-  set(node, result, WorkKind::copy, 0);
+  set_work(node, result, WorkKind::copy, 0);
 }
 
 // Operators that pick (Gather, Slice) read what they write, not their whole input. Configuration inputs are
 // read whole.
 void copy_output(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
-  set(node, result, WorkKind::copy, 0);
+  set_work(node, result, WorkKind::copy, 0);
   const Bytes written = all_outputs(node);
   const bool reads = node.has_input(0) && !node.input(0).shape.value_or(Shape{}).empty();
   result.work.bytes = plus(plus(written, reads ? written : Bytes(), node), all_inputs(node, 1), node);
@@ -94,30 +94,31 @@ void dropout(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
 }
 
 void per_output(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
-  set(node, result, WorkKind::vector, product(op.flops, node.output_elements(0), node));
+  set_work(node, result, WorkKind::vector, checked_product(op.flops, node.output_elements(0), node));
 }
 
 void per_input(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
-  set(node, result, WorkKind::vector, product(op.flops, node.input_elements(0), node));
+  set_work(node, result, WorkKind::vector, checked_product(op.flops, node.input_elements(0), node));
 }
 
 // Sum of n operands: n - 1 additions; of a single one nothing is left to do.
 void variadic(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const auto operands = static_cast<std::int64_t>(node.input_count());
   if (operands < 2) return view(node, {}, result);
-  set(node, result, WorkKind::vector, product(operands - 1, node.output_elements(0), node));
+  set_work(node, result, WorkKind::vector, checked_product(operands - 1, node.output_elements(0), node));
 }
 
 void batch_norm(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   // With running statistics it is one scale and one shift per element.
   const bool trains = node.int_attribute("training_mode", 0) != 0 || node.has_output(1);
-  set(node, result, WorkKind::vector, product(trains ? op.flops : 2, node.output_elements(0), node));
+  set_work(node, result, WorkKind::vector,
+           checked_product(trains ? op.flops : 2, node.output_elements(0), node));
 }
 
 // One comparison or addition for every element of the window.
 void pool(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const std::int64_t window = element_count(window_of(node, SIZE_MAX).kernel, node.where());
-  set(node, result, WorkKind::vector, product(window, node.output_elements(0), node));
+  set_work(node, result, WorkKind::vector, checked_product(window, node.output_elements(0), node));
 }
 
 void optimizer(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
@@ -127,13 +128,13 @@ void optimizer(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   for (std::size_t i = 0; i < weights; ++i) {
     if (node.has_output(i)) elements = checked_add(elements, node.output_elements(i), node.where());
   }
-  set(node, result, WorkKind::vector, product(op.flops, elements, node));
+  set_work(node, result, WorkKind::vector, checked_product(op.flops, elements, node));
 }
 
 void local_response(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   // A sum of squares over `size` channels, then scale, add, power, divide.
   const std::int64_t size = std::clamp<std::int64_t>(node.int_attribute("size", 1), 1, INT32_MAX);
-  set(node, result, WorkKind::vector, product(2 * size + 4, node.output_elements(0), node));
+  set_work(node, result, WorkKind::vector, checked_product(2 * size + 4, node.output_elements(0), node));
 }
 
 }  // namespace armilla::onnx_work
