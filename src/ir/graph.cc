@@ -104,6 +104,7 @@ void check_program(const Graph& graph, const Program& program) {
   const std::uint32_t nodes = program.size();
   if (program.phase.size() != nodes || program.name.size() != nodes || program.layer.size() != nodes ||
       program.payload.size() != nodes || program.lane.size() != nodes ||
+      (!program.parts.empty() && program.parts.size() != nodes) ||
       (!program.file_id.empty() && program.file_id.size() != nodes) ||
       program.first_dependence.size() != nodes + std::size_t{1} ||
       program.first_dependence.back() != program.dependence.size()) {
@@ -336,9 +337,15 @@ std::uint32_t Program::add(NodeKind node_kind, Phase node_phase, std::uint32_t n
   layer.push_back(node_layer);
   payload.push_back(node_payload);
   lane.push_back(usual_lane(node_kind));
+  if (!parts.empty()) parts.push_back(kWhole);
   dependence.insert(dependence.end(), dependences_of_node.begin(), dependences_of_node.end());
   first_dependence.push_back(static_cast<std::uint32_t>(dependence.size()));
   return size() - 1;
+}
+
+void Program::set_parts(std::uint32_t node, std::uint32_t of) {
+  parts.resize(size(), kWhole);
+  parts[node] = of;
 }
 
 // Positions are needed for every message; they are computed once per family that has any.
@@ -407,6 +414,7 @@ bool repeats(const Program& program, std::uint32_t node, std::uint32_t period) {
   return program.kind[node] == program.kind[before] && program.phase[node] == program.phase[before] &&
          program.name[node] == program.name[before] && program.layer[node] == program.layer[before] &&
          program.payload[node] == program.payload[before] && program.lane[node] == program.lane[before] &&
+         (program.parts.empty() || program.parts[node] == program.parts[before]) &&
          std::equal(now.begin(), now.end(), then.begin(), then.end(),
                     [&](std::uint32_t a, std::uint32_t b) { return a == b + period; });
 }
@@ -440,6 +448,7 @@ Program written_out(const Program& program) {
     all.add(program.kind[written], program.phase[written], program.name[written], program.layer[written],
             program.payload[written], dependences);
     all.lane.back() = program.lane[written];
+    if (program.has_parts(written)) all.set_parts(all.size() - 1, program.parts[written]);
   }
   return all;
 }

@@ -67,6 +67,9 @@ struct Loop {
   bool operator==(const Loop&) const = default;
 };
 
+// See Program::parts.
+inline constexpr std::uint32_t kWhole = UINT32_MAX;
+
 struct Program {
   std::string role;  // "data-parallel rank"
   // What the CPU needs to issue a node of the lanes device and communication. They are issued one after the
@@ -79,6 +82,9 @@ struct Program {
   std::vector<std::int32_t> layer;     // into Graph::layers, -1: none
   std::vector<std::uint64_t> payload;  // by kind
   std::vector<Lane> lane;
+  // Of delays that stand for nodes that follow each other, which the host issues one by one
+  // (lower/fused_slots.h): index into Graph::parts, kWhole of any other node. Empty: none is one.
+  std::vector<std::uint32_t> parts;
   std::vector<std::uint64_t> file_id;  // what messages call a node; empty: the dense id
   std::vector<std::uint32_t> first_dependence = {0};
   std::vector<std::uint32_t> dependence;
@@ -112,10 +118,12 @@ struct Program {
     return std::span(dependence)
         .subspan(first_dependence[node], first_dependence[node + 1] - first_dependence[node]);
   }
+  bool has_parts(std::uint32_t node) const { return !parts.empty() && parts[node] != kWhole; }
   std::uint64_t shown_id(std::uint32_t node) const { return file_id.empty() ? node : file_id[node]; }
   // Appends a node in the usual lane of its kind; returns its id.
   std::uint32_t add(NodeKind node_kind, Phase node_phase, std::uint32_t node_name, std::int32_t node_layer,
                     std::uint64_t node_payload, std::span<const std::uint32_t> dependences_of_node);
+  void set_parts(std::uint32_t node, std::uint32_t of);
 };
 
 // A partition of ranks into groups that communicate: one family per parallel dimension, or of communicators
@@ -177,6 +185,7 @@ struct Graph {
   std::vector<CollectiveCall> collectives;
   std::vector<PointToPoint> transfers;
   std::vector<CustomCollective> custom;
+  std::vector<std::vector<Time>> parts;  // how long each takes
   StringTable names;
   std::vector<std::string> layers;
 };

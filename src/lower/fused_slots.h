@@ -13,8 +13,12 @@
 // of a shape on a rank is written as before, so that the job still has one of every call. Where activations
 // are offloaded, which leave and come back between blocks, every slot is written so, with the second delay on
 // the device, since the way to the host is taken; but the slots that wait for parameters or send gradients
-// off are written out. So is all of the first slot of a rank where the CPU has yet to issue it, and, where
-// the exchanges take the same links or the host's, every slot that others depend on in part.
+// off are written out. So is, where the exchanges take the same links or the host's, every slot that others
+// depend on in part.
+// Where the CPU issues nodes one by one (Program::issue_time) a delay has the times of its nodes as parts,
+// each of which waits for the CPU as its node does: which is the same where every node waits for the one
+// before it. Where some overlap, the first slot of a rank is written out, and the CPU must be ahead of the
+// others (FusedJob::host_is_ahead).
 //
 // Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, ring attention, whose slots do
 // exchange something in between, and experts over several ranks where a CPU issues nodes, which waits
@@ -23,6 +27,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <vector>
@@ -47,6 +52,11 @@ struct SlotTime {
   Time compute;            // of it; else the rank waits for communication
   Time behind;             // what is left of it after the last computation
   std::int64_t nodes = 0;  // that the slot would be
+  // How long each of its nodes takes, where each waits for the one before it (empty: some overlap), and how
+  // many of them follow the last computation.
+  std::vector<Time> parts{};
+  std::size_t parts_behind = 0;
+  bool is_chain() const { return std::ssize(parts) == nodes; }
 };
 
 struct Fusion {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -39,6 +40,11 @@ class JobTables {
   std::uint32_t embedding_family(const std::vector<std::int64_t>& pipeline_ranks);
   std::uint32_t collective(const CollectiveCall& call);
   std::uint32_t transfer(const PointToPoint& transfer);
+  // Of nodes that the host issues (Program::parts); equal ones are not looked for.
+  std::uint32_t parts(std::span<const Time> times) {
+    graph_.parts.emplace_back(times.begin(), times.end());
+    return static_cast<std::uint32_t>(graph_.parts.size() - 1);
+  }
 
  private:
   struct WorkHash {

@@ -54,11 +54,10 @@ std::vector<PipelineSlot> slots_around(PipelineAction action) {
 
 std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan) {
   const PipelineScheduleInfo& schedule = schedule_of(plan);
-  constexpr std::int64_t kFewest = 4;  // micro-batches: below, most slots are first or last
   // What stands for a slot must be true of it whenever it comes: not where passes overlap or go both ways,
   // nor where gradients or weights are exchanged in between.
   if (!schedule.flushes || schedule.overlaps_passes || schedule.chains != 1 || plan.zero_stage >= 2 ||
-      !model.uneven.empty() || plan.micro_batches < kFewest)
+      !model.uneven.empty())
     return {};
   // A host that waits for the device in every slot is never ahead.
   if (plan.expert > 1 && issue_time_of(plan) > Time(0)) return {};
@@ -79,9 +78,11 @@ std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan) {
 
 std::optional<Graph> lone_block(const ShardedModel& model, const Plan& whole, std::uint32_t shape,
                                 PipelineAction action) {
-  // Copies to and from the host are between blocks.
   Plan plan = whole;
+  // Copies to and from the host are between blocks.
   plan.offload_activations = false;
+  plan.batch = 2 * plan.micro_batch();
+  plan.micro_batches = 2;
   PipelineOrder order;
   order.chunks = {{PipelineChunk{}}};
   order.slots = {slots_around(action)};

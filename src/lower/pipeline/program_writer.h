@@ -72,6 +72,8 @@ class ProgramWriter {
     return node;
   }
 
+  void stand_for(std::uint32_t node, std::uint32_t parts) { program_.set_parts(node, parts); }
+
   // Of the chain; kNoNode before the first.
   std::uint32_t last_compute() const { return last_.empty() ? kNoNode : last_.back(); }
   // What its next computation follows: several after `join`.

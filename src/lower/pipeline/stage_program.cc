@@ -29,7 +29,7 @@ struct SlotPass {
 struct Cursor {
   const PipelineSlot* slot = nullptr;
   std::vector<SlotPass> passes;
-  std::optional<Time> fused;  // how long a slot takes that is one node: it has no passes
+  const SlotTime* fused = nullptr;  // of a slot that is one node: it has no passes
   // Its blocks that are, and how long each of these computes nothing.
   std::vector<std::pair<std::uint32_t, Time>> fused_blocks;
   std::size_t pass = 0, step = 0;
@@ -100,7 +100,7 @@ class StageEmitter {
       first = end;
     }
     if (!fused_.empty() && !made.slots.empty()) lead.issue(writer_.size() - made.slots.back().end);
-    made.host_is_ahead = lead.is_ahead();
+    made.host_is_ahead = is_followed_ || lead.is_ahead();
     return made;
   }
 
@@ -136,7 +136,10 @@ class StageEmitter {
   void choose_fused() {
     const bool gathers = plan_.zero_stage > 0 && plan_.overlap_parameters;
     fused_.assign(slots_.size(), true);
-    fused_.front() = issue_time_of(plan_) == Time(0);
+    is_followed_ =
+        issue_time_of(plan_) == Time(0) ||
+        std::ranges::all_of(job_.fusion.slots, [](const auto& slot) { return slot.second.is_chain(); });
+    fused_.front() = is_followed_;
     std::map<std::pair<std::int32_t, PipelineAction>, std::pair<std::size_t, std::size_t>> ends;
     for (std::size_t s = 0; s < slots_.size(); ++s)
       ends.try_emplace({slots_[s].chunk, slots_[s].action}, s, s).first->second.second = s;
@@ -172,8 +175,7 @@ class StageEmitter {
   bool fuses_blocks(std::size_t slot) const {
     if (fused_.empty()) return false;
     if (plan_.offload_activations) return fused_[slot];
-    return job_.fusion.beside_exchanges && !plan_.offload_optimizer &&
-           (slot > 0 || issue_time_of(plan_) == Time(0));
+    return job_.fusion.beside_exchanges && !plan_.offload_optimizer && (slot > 0 || is_followed_);
   }
 
   void note_fused(std::size_t slot, std::uint32_t begin, StageProgram& made, HostLead& lead) {
@@ -182,7 +184,9 @@ class StageEmitter {
     const Cursor& cursor = cursors_.front();
     const bool whole = fuses_whole(slot);
     if (whole) made.fused.emplace_back(cursor.ids.front(), time.duration - time.compute);
-    made.ends.push_back({writer_.last_compute(), whole ? time.behind : Time(0)});
+    // What follows the last computation may have waited for the host, too.
+    const bool is_known = !whole || time.behind == Time(0) || !follows_host();
+    made.ends.push_back({is_known ? writer_.last_compute() : kNoNode, whole ? time.behind : Time(0)});
     made.fused.insert(made.fused.end(), cursor.fused_blocks.begin(), cursor.fused_blocks.end());
     std::int64_t nodes = whole ? time.nodes + messages : std::int64_t{writer_.size()} - begin;
     for (const SlotPass& pass : cursor.passes) nodes += pass.fused != nullptr ? pass.fused->nodes : 0;
@@ -284,8 +288,7 @@ class StageEmitter {
     }
     cursor.sent = kNoNode;
     const auto number = static_cast<std::size_t>(&slot - slots_.data());
-    cursor.fused.reset();
-    if (fuses_whole(number)) cursor.fused = time_of(slot).duration;
+    cursor.fused = fuses_whole(number) ? &time_of(slot) : nullptr;
     list_passes(cursor);
     // Steps are counted to compare shares of progress, not numbers: the two passes differ in length.
     cursor.steps = cursor.steps_done = 0;
@@ -308,7 +311,7 @@ class StageEmitter {
     const RoleChunk& chunk = chunk_of(slot);
     const auto blocks = static_cast<std::int32_t>(chunk.shapes.size());
     const bool forward = slot.action == PipelineAction::forward;
-    if (cursor.fused) return;
+    if (cursor.fused != nullptr) return;
     const bool fuses = fuses_blocks(static_cast<std::size_t>(&slot - slots_.data()));
     for (std::int32_t i = 0; i < blocks; ++i) {
       // Backward passes go through the chunk's blocks in reverse.
@@ -357,9 +360,10 @@ class StageEmitter {
   // Appends the rest of the slot, or with `one` its computations up to the next that waits for communication,
   // and the communications around them: then it is another's turn.
   void advance(Cursor& cursor, bool one) {
-    if (cursor.fused) {
+    if (cursor.fused != nullptr) {
       const NodeLabel label{Phase::forward, 0, chunk_of(*cursor.slot).layers.front()};
-      cursor.ids.assign(1, writer_.occupy(label, *cursor.fused, cursor.entry));
+      cursor.ids.assign(1, writer_.occupy(label, cursor.fused->duration, cursor.entry));
+      stand_for(cursor.ids.front(), cursor.fused->parts);
       cursor.entry.clear();
     }
     bool computed = false;
@@ -416,14 +420,35 @@ class StageEmitter {
     const std::uint32_t node = writer_.occupy(label, ahead, cursor.entry);
     cursor.fused_blocks.emplace_back(node, ahead - time.compute);
     cursor.entry.clear();
-    if (time.behind == Time(0)) return;
-    if (!plan_.offload_activations) {
-      cursor.entry.push_back(writer_.host_copy(label, time.behind, std::span(&node, 1)));
-      return;
+    const std::span<const Time> parts = time.parts;
+    stand_for(node, parts.first(parts.size() - time.parts_behind));
+    std::uint32_t before = node;
+    // The way to the host and back has no parts, so that each is a copy of its own.
+    const bool in_parts = follows_host() && time.parts_behind > 0;
+    for (std::size_t part = parts.size() - time.parts_behind; in_parts && part < parts.size(); ++part) {
+      before = occupy_behind(cursor, label, parts[part], before);
+      stand_for(before, parts.subspan(part, 1));
     }
+    if (!in_parts && time.behind > Time(0)) before = occupy_behind(cursor, label, time.behind, before);
+    if (before != node) cursor.entry.push_back(before);
+  }
+
+  std::uint32_t occupy_behind(Cursor& cursor, const NodeLabel& label, Time duration, std::uint32_t before) {
+    if (!plan_.offload_activations) return writer_.host_copy(label, duration, std::span(&before, 1));
     // The way to the host is taken, and nothing else is computed meanwhile.
-    cursor.entry.push_back(writer_.occupy_aside(label, time.behind, std::span(&node, 1)));
-    cursor.fused_blocks.emplace_back(cursor.entry.back(), time.behind);
+    const std::uint32_t node = writer_.occupy_aside(label, duration, std::span(&before, 1));
+    cursor.fused_blocks.emplace_back(node, duration);
+    return node;
+  }
+
+  // Whether what is fused waits for a host that issues nodes as its nodes do.
+  bool follows_host() const { return issue_time_of(plan_) > Time(0) && is_followed_; }
+  // The host issues what a delay stands for one by one.
+  void stand_for(std::uint32_t node, std::span<const Time> parts) {
+    if (!follows_host() || parts.empty()) return;
+    const auto [known, fresh] = parts_.try_emplace(std::pair(parts.data(), parts.size()));
+    if (fresh) known->second = tables_.parts(parts);
+    writer_.stand_for(node, known->second);
   }
 
   void append(Cursor& cursor, const SlotPass& pass, const TemplateStep& step) {
@@ -587,7 +612,9 @@ class StageEmitter {
   const std::vector<PipelineSlot>& slots_;
   ProgramWriter writer_;
   DataPass data_;
-  std::vector<bool> fused_;  // per slot; empty: none is
+  std::vector<bool> fused_;   // per slot; empty: none is
+  bool is_followed_ = false;  // what is fused waits for the host as its nodes do
+  std::map<std::pair<const Time*, std::size_t>, std::uint32_t> parts_;  // of fused slots; into the graph's
   std::map<std::pair<std::int32_t, PipelineAction>, const SlotTime*>
       times_;                                                   // by chunk, once they were asked for
   std::set<std::pair<std::uint32_t, PipelineAction>> written_;  // shapes, in slots whose blocks are fused

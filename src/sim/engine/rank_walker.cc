@@ -484,9 +484,9 @@ void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time durati
 void RankWalker::compute_for(std::int32_t rank, std::uint32_t node, Time duration) {
   if (!contends_) {
     if (chains_) {
-      follow_chain(rank, node, later(context_.queue.now(), duration));
+      follow_chain(rank, node, end_of(rank, node, context_.queue.now(), duration));
     } else {
-      finish_after(rank, node, duration);
+      finish_after(rank, node, end_of(rank, node, context_.queue.now(), duration) - context_.queue.now());
     }
     return;
   }
@@ -503,6 +503,29 @@ Time RankWalker::computing_time(std::int32_t rank, std::uint32_t node, std::uint
   return program.kind[written] == NodeKind::compute
              ? executors_.times.of_work(rank, node, payload)
              : executors_.times.of_delay(rank, node, Time(static_cast<std::int64_t>(payload)));
+}
+
+Time RankWalker::end_of(std::int32_t r, std::uint32_t node, Time begin, Time duration) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  const Program& program = program_of(r);
+  const std::uint32_t written = written_node(rank, node);
+  if (!program.has_parts(written) || program.issue_time == Time(0)) return later(begin, duration);
+  const std::vector<Time>& parts = context_.graph.parts[program.parts[written]];
+  Time issued = issued_at(rank, node);
+  // All issued before it begins: nothing holds it up.
+  if (later(issued, saturating_multiply(program.issue_time, std::ssize(parts) - 1)) <= begin)
+    return later(begin, duration);
+  Time end = begin;
+  for (const Time part : parts) {
+    if (issued > end) {
+      rank.last_held = end;
+      executors_.recorder.next_computation(r, end, issued);
+      end = issued;
+    }
+    end = later(end, part);
+    issued = later(issued, program.issue_time);
+  }
+  return end;
 }
 
 // From the node that has begun and ends then.
@@ -525,7 +548,7 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
       // The host may hold the next one up: the lane then is idle in between, as it would be with an event for
       // each.
       executors_.recorder.next_computation(r, end, begin);
-      end = later(begin, duration);
+      end = end_of(r, node, begin, duration);
     }
     // Who compares states looks at nodes up to `reached`, and these have in part begun.
     if (node > rank.chain) waiting_at(rank, node);

@@ -219,6 +219,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   void finish_after(std::int32_t rank, std::uint32_t node, Time duration);
   void compute_for(std::int32_t rank, std::uint32_t node, Time duration);
   Time computing_time(std::int32_t rank, std::uint32_t node, std::uint32_t written) const;
+  // Of a computation that begins then: each of its parts once the host has issued it.
+  Time end_of(std::int32_t rank, std::uint32_t node, Time begin, Time duration);
   void follow_chain(std::int32_t rank, std::uint32_t node, Time end);
   bool is_watched(Rank& rank, std::uint32_t node) const;
   // Another call holds processors, or one no longer does.

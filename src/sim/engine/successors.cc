@@ -7,13 +7,17 @@
 namespace armilla {
 namespace {
 
-// How many the host has issued with each node; 0 where it does not issue it.
-std::vector<std::uint32_t> issues_of(const Program& program) {
+// How many the host has issued with each node, the first of its parts; 0 where it does not issue it.
+std::vector<std::uint32_t> issues_of(const Graph& graph, const Program& program) {
   std::vector<std::uint32_t> issues(program.size());
   std::uint32_t count = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
-    if (program.lane[node] == Lane::device || program.lane[node] == Lane::communication)
+    if (program.has_parts(node)) {
+      issues[node] = count + 1;
+      count += static_cast<std::uint32_t>(graph.parts[program.parts[node]].size());
+    } else if (program.lane[node] == Lane::device || program.lane[node] == Lane::communication) {
       issues[node] = ++count;
+    }
   }
   return issues;
 }
@@ -54,7 +58,7 @@ bool same_successors(const Graph& graph, const Program& a, const Program& b, boo
   // calls make it wait.
   const bool counts = a.issue_time > Time(0);
   return counts == (b.issue_time > Time(0)) && ((!counts && !chains) || a.lane == b.lane) &&
-         parts(a) == parts(b) && (!chains || a.kind == b.kind) &&
+         (!counts || a.parts == b.parts) && parts(a) == parts(b) && (!chains || a.kind == b.kind) &&
          (!counts || !has_counted_calls(graph) || (a.kind == b.kind && a.payload == b.payload));
 }
 
@@ -75,17 +79,17 @@ Successors::Successors(const Graph& graph, const Program& program, const std::ve
     : dependents(program.first_dependence, program.dependence) {
   if (chains) find_chains(program, stretches);
   if (program.issue_time > Time(0)) {
-    issues = issues_of(program);
+    issues = issues_of(graph, program);
     const std::uint32_t asked = has_counted_calls(graph) ? program.size() : 0;
     for (std::uint32_t written = 0; written < asked; ++written) {
       const bool is_call = program.kind[written] == NodeKind::collective;
       awaited.push_back(is_call && graph.collectives[program.payload[written]].counted_on_device);
     }
   }
-  for (const Stretch& stretch : stretches) reaches.push_back(reach_of(program, stretch.loop));
+  for (const Stretch& stretch : stretches) reaches.push_back(reach_of(graph, program, stretch.loop));
 }
 
-Successors::Reach Successors::reach_of(const Program& program, const Loop& loop) const {
+Successors::Reach Successors::reach_of(const Graph& graph, const Program& program, const Loop& loop) const {
   Reach reach{loop.end, loop.end, 0, false};
   for (std::uint32_t written = loop.end; written < program.size(); ++written) {
     for (const std::uint32_t dependence : program.dependences(written)) {
@@ -98,7 +102,9 @@ Successors::Reach Successors::reach_of(const Program& program, const Loop& loop)
   for (std::uint32_t written = loop.end - loop.period; written < loop.end; ++written) {
     for (const std::uint32_t dependence : program.dependences(written))
       reach.back = std::min(reach.back, dependence);
-    if (!issues.empty() && issues[written] > 0) ++reach.issues_in_period;
+    if (!issues.empty() && issues[written] > 0)
+      reach.issues_in_period +=
+          program.has_parts(written) ? std::ssize(graph.parts[program.parts[written]]) : 1;
     if (!awaited.empty() && awaited[written]) reach.awaits_in_period = true;
   }
   return reach;

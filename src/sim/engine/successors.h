@@ -39,13 +39,14 @@ struct Successors {
   };
   Successors(const Graph& graph, const Program& program, const std::vector<Stretch>& stretches, bool chains);
   Dependents dependents;
-  std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
-  std::vector<bool> continues;        // computations whose chain goes on with the next node; empty: none does
-  std::vector<bool> awaited;          // calls that the host stops at; empty where there is none
-  std::vector<Reach> reaches;         // per stretch
+  // Of the host up to the node, or the first of its parts; empty where it is ahead always.
+  std::vector<std::uint32_t> issues;
+  std::vector<bool> continues;  // computations whose chain goes on with the next node; empty: none does
+  std::vector<bool> awaited;    // calls that the host stops at; empty where there is none
+  std::vector<Reach> reaches;   // per stretch
 
  private:
-  Reach reach_of(const Program& program, const Loop& loop) const;
+  Reach reach_of(const Graph& graph, const Program& program, const Loop& loop) const;
   void find_chains(const Program& program, const std::vector<Stretch>& stretches);
 };
 

@@ -56,6 +56,23 @@ std::set<std::string> names_of_families(const Graph& slot) {
   return names;
 }
 
+// How long each node took, where every one waits for the one before it: they then take as long whenever they
+// are done. Else nothing.
+std::vector<Time> times_of_chain(const Program& program, const RankClass& ranks) {
+  std::vector<Time> times(program.size(), Time(-1));
+  for (const std::vector<Interval>* const intervals : {&ranks.computes, &ranks.collectives}) {
+    for (const Interval& interval : *intervals) times[interval.node] = interval.end - interval.start;
+  }
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (times[node] < Time(0)) return {};
+    const std::span<const std::uint32_t> waits = program.dependences(node);
+    if (node > 0 && !(program.lane[node] == Lane::device && program.lane[node - 1] == Lane::device) &&
+        std::ranges::find(waits, node - 1) == waits.end())
+      return {};
+  }
+  return times;
+}
+
 PlanOutcome outcome_of(const PlanPrepared& plan, const Result& result) {
   const Machine& machine = plan.setting->machine;
   PlanOutcome outcome;
@@ -449,12 +466,17 @@ const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& 
       FoldedGraph folded(*alone, lent.memory());
       const Result result = folded.simulate(cost_, true);
       const RankClass& all = result.classes.front();
+      const Program& program = alone->programs.front();
       const Time computed = all.computes.empty() ? Time() : all.computes.back().end;
       // While it does not compute it communicates, and all ranks are in step.
       if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
           folded.is_undisturbed(made.families, Beside::everything))
-        made.time = SlotTime{all.finish, all.compute, all.finish - computed,
-                             std::int64_t{alone->programs.front().size()}};
+        made.time = SlotTime{all.finish, all.compute, all.finish - computed, std::int64_t{program.size()},
+                             times_of_chain(program, all)};
+      if (made.time && !made.time->parts.empty()) {
+        const auto last = std::ranges::find(program.lane.rbegin(), program.lane.rend(), Lane::device);
+        made.time->parts_behind = static_cast<std::size_t>(last - program.lane.rbegin());
+      }
     }
   }
   // Measured without the lock: if another was quicker, its figures are the same, and stay.
@@ -466,14 +488,20 @@ const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& 
 std::optional<SlotTime> PlanEvaluator::time_of_slot(const PlanPrepared& plan, const SlotKind& kind,
                                                     std::set<std::string>& families) {
   SlotTime sum;
-  for (const std::uint32_t shape : kind.shapes) {
+  // Backward passes go through them in reverse.
+  std::vector<std::uint32_t> shapes = kind.shapes;
+  if (kind.action != PipelineAction::forward) std::ranges::reverse(shapes);
+  for (const std::uint32_t shape : shapes) {
     const MeasuredBlock& block = measured(plan, shape, kind.action);
     if (!block.time) return std::nullopt;
     families.insert(block.families.begin(), block.families.end());
     sum.duration += block.time->duration;
     sum.compute += block.time->compute;
     sum.nodes += block.time->nodes;
-    if (block.time->nodes > 0) sum.behind = block.time->behind;
+    sum.parts.insert(sum.parts.end(), block.time->parts.begin(), block.time->parts.end());
+    if (block.time->nodes == 0) continue;
+    sum.behind = block.time->behind;
+    sum.parts_behind = block.time->parts_behind;
   }
   if (sum.nodes == 0) return std::nullopt;
   return sum;
@@ -496,7 +524,7 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
     const std::optional<SlotTime> time = time_of_slot(plan, kind, families);
     if (!time) return std::nullopt;
     // Every forward pass comes again, and the CPU would fall behind (lower/fused_slots.h).
-    if (kind.action == PipelineAction::forward &&
+    if (kind.action == PipelineAction::forward && !time->is_chain() &&
         time->compute < saturating_multiply(issue_time_of(plan.plan), time->nodes))
       return std::nullopt;
     for (const std::uint32_t shape : kind.shapes)
