@@ -272,12 +272,11 @@ class MessageFlits final : public Network, public OwnClock {
     std::int64_t bytes = 0;  // that are left; of the last packet perhaps none
     std::int64_t packets = 0;
   };
-  struct SenderPackets {
-    std::uint16_t sender = 0;
-    std::deque<Waiting> packets;
+  // Senders with packets here, of whom the first is next.
+  struct Interface {
+    std::deque<std::uint16_t> turns;
+    std::unordered_map<std::uint16_t, std::deque<Waiting>> packets;  // by sender
   };
-  // Of those that have packets here; the first is next.
-  using Interface = std::deque<SenderPackets>;
   struct Sums {
     Bytes bytes;
     std::int64_t flits = 0;
@@ -438,15 +437,16 @@ class MessageFlits final : public Network, public OwnClock {
     const std::uint32_t node = known_ways_[packets.way].entry.node;
     const std::uint16_t sender = flights_[packets.flight].message.sender;
     Interface& interface = interfaces_[node];
-    auto own = std::ranges::find(interface, sender, &SenderPackets::sender);
-    if (own == interface.end()) own = interface.insert(interface.end(), {sender, {}});
-    own->packets.push_back(packets);
+    const auto [own, fresh] = interface.packets.try_emplace(sender);
+    if (fresh) interface.turns.push_back(sender);
+    own->second.push_back(packets);
     waiting_[node / 64] |= std::uint64_t{1} << node % 64;
   }
 
   void send_packet(std::uint32_t node) {
     Interface& interface = interfaces_[node];
-    std::deque<Waiting>& packets = interface.front().packets;
+    const auto next = interface.packets.find(interface.turns.front());
+    std::deque<Waiting>& packets = next->second;
     Waiting& first = packets.front();
     const KnownWay& way = known_ways_[first.way];
     const std::int64_t bytes = std::min(first.bytes, bytes_of_packet());
@@ -464,12 +464,13 @@ class MessageFlits final : public Network, public OwnClock {
     first.bytes -= bytes;
     if (--first.packets == 0) packets.pop_front();
     if (packets.empty()) {
-      interface.pop_front();
-      if (interface.empty()) waiting_[node / 64] &= ~(std::uint64_t{1} << node % 64);
-    } else if (interface.size() > 1) {
+      interface.packets.erase(next);
+      interface.turns.pop_front();
+      if (interface.turns.empty()) waiting_[node / 64] &= ~(std::uint64_t{1} << node % 64);
+    } else if (interface.turns.size() > 1) {
       // The other senders' turn.
-      interface.push_back(std::move(interface.front()));
-      interface.pop_front();
+      interface.turns.push_back(interface.turns.front());
+      interface.turns.pop_front();
     }
   }
 
