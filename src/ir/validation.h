@@ -52,9 +52,10 @@ struct ValidatedSet {
 struct Validation {
   std::vector<std::string> files;
   std::vector<ValidatedRow> rows;
-  std::vector<ValidatedSet> sets;                               // in order of kind and name
-  std::vector<ValidatedSet> totals;                             // one per kind
-  std::map<std::string, std::vector<std::size_t>> unpredicted;  // reason -> rows
+  std::vector<ValidatedSet> sets;    // in order of kind and name
+  std::vector<ValidatedSet> totals;  // one per kind
+  // Reason -> rows: what it was in all of them, or its kind.
+  std::map<std::string, std::vector<std::size_t>> unpredicted;
 };
 
 }  // namespace armilla

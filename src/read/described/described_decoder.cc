@@ -89,7 +89,10 @@ TensorId add_prediction(DescribedBuilder& b, const ModelDescription& d, const Sh
   const TensorId joined =
       b.elementwise({"concat", "Concat", 0, Split::tokens, 0, Saves::nothing}, {both[0], both[1]}, wide);
   const TensorId x = b.product("projection", joined, d.hidden, {});
-  const TensorId y = add_decoder_layer(b, d, x, has_experts(d, d.layers - 1));
+  // Of a hybrid its layers of attention and of experts, or of an MLP, one behind the other.
+  const bool experts =
+      d.family == Family::hybrid ? d.pattern.find('E') != std::string::npos : has_experts(d, d.layers - 1);
+  const TensorId y = add_decoder_layer(b, d, x, experts);
   b.output(add_logits_and_loss(b, d, shared, y));
   return y;
 }

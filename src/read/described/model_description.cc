@@ -98,6 +98,14 @@ void complete_pattern(const ModelDescription& d) {
   needs('*', d.heads > 0, "heads");
   needs('-', d.feed_forward > 0, "feed_forward");
   needs('E', d.experts.count > 0, "experts");
+  if (d.multi_token_prediction > 0) {
+    const auto lacks = [&](std::string_view what, std::string_view key) {
+      throw Error(d.place("multi_token_prediction"), fmt::format("layers of prediction need {}", what),
+                  fmt::format("give {}", key));
+    };
+    if (d.heads == 0) lacks("attention", "heads");
+    if (d.feed_forward == 0 && d.pattern.find('E') == std::string::npos) lacks("an MLP", "feed_forward");
+  }
   if (s.heads == 0) return;
   if (s.inner % s.heads != 0) does_not_divide(d, "state_space.heads", s.heads, "state_space.inner", s.inner);
   if (s.heads % s.groups != 0)

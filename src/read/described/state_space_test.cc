@@ -104,6 +104,27 @@ TEST(StateSpace, PatternsAreChecked) {
   EXPECT_EQ(error("pattern: M\nstate_space: {inner: 128, state: 16, heads: 3}\n"),
             "m:6:45: state_space.heads: state_space.heads 3 does not divide state_space.inner 128\n"
             "  hint: nearest legal: 2 or 4");
+  // What predicts further tokens is a layer of attention and one of experts or an MLP.
+  const std::string state_space =
+      "state_space: {inner: 128, state: 16, heads: 4}\nmulti_token_prediction: 1\n";
+  EXPECT_EQ(error("pattern: M\n" + state_space),
+            "m:7:25: multi_token_prediction: layers of prediction need attention\n  hint: give heads");
+  EXPECT_EQ(error("pattern: M\nheads: 4\n" + state_space),
+            "m:8:25: multi_token_prediction: layers of prediction need an MLP\n  hint: give feed_forward");
+  EXPECT_EQ(error("pattern: M\nheads: 4\nfeed_forward: 96\n" + state_space), "no error");
+}
+
+TEST(StateSpace, PredictsLikewiseWithFewerLayers) {
+  for (const std::int64_t layers : {1, 3, 8}) {
+    ModelOptions options;
+    options.layers = layers;
+    const Model model = read_model("nemotron-3-super", options);
+    EXPECT_GT(
+        std::ranges::count_if(model.operators,
+                              [](const Operator& op) { return op.name.starts_with("mtp.0.mlp.experts"); }),
+        0)
+        << layers;
+  }
 }
 
 // PEFT's print_trainable_parameters of Llama 3 8B, rank 16, all linear layers.

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/text.h"
 #include "base/units_text.h"
 #include "read/file_format.h"
 #include "read/measurements.h"
@@ -24,12 +27,17 @@ class Fields {
     const auto at = table_.find(column);
     return at ? record_.fields[*at] : std::string();
   }
+  // Nothing where that is what it stands for; but "none" is a word.
+  std::string word(std::string_view column) const {
+    const std::string value = text(column);
+    return is_nothing(value) && lower_case(value) != "none" ? std::string() : value;
+  }
   std::string place(std::string_view column) const {
     return fmt::format("{}: {}", table_.where(record_), column);
   }
   double real(std::string_view column, double otherwise = 0) const {
     const std::string value = text(column);
-    if (value.empty()) return otherwise;
+    if (is_nothing(value)) return otherwise;
     const double number = parse_real(value, place(column));
     if (!std::isfinite(number) || number < 0)
       throw Error(place(column), fmt::format("'{:.60}' is not a quantity", value),
@@ -38,12 +46,19 @@ class Fields {
   }
   // Also "4096.0", as spreadsheets write counts.
   std::int64_t count(std::string_view column, std::int64_t otherwise = 0) const {
-    const double number = real(column, static_cast<double>(otherwise));
+    const std::string value = text(column);
+    if (is_nothing(value)) return otherwise;
     constexpr double kMost = 1e15;
-    if (number != std::floor(number) || number > kMost)
-      throw Error(place(column), fmt::format("'{:.60}' is not a count", text(column)),
-                  "expected a whole number");
-    return static_cast<std::int64_t>(number);
+    std::optional<double> number;
+    try {
+      number = parse_real(value, place(column));
+    } catch (const Error&) {
+      // Below.
+    }
+    if (!number || *number != std::floor(*number) || *number < 0 || *number > kMost)
+      throw Error(place(column), fmt::format("'{:.60}' is not a count", value),
+                  "expected a whole number, or nothing");
+    return static_cast<std::int64_t>(*number);
   }
   // Of parallelism, or devices: 1 where nothing is said, and never none.
   std::int64_t degree(std::string_view column) const {
@@ -55,7 +70,7 @@ class Fields {
   }
   // 0: nothing was measured.
   double measured(std::string_view column) const {
-    if (text(column).empty()) return 0;
+    if (is_nothing(text(column))) return 0;
     const double value = real(column);
     if (!(value > 0))
       throw Error(place(column), fmt::format("'{:.60}' was measured", text(column)), "expected more than 0");
@@ -63,6 +78,12 @@ class Fields {
   }
 
  private:
+  // What tables put where there is no number.
+  static bool is_nothing(const std::string& value) {
+    constexpr std::array<std::string_view, 7> kWords = {"", "-", "n/a", "na", "nan", "none", "null"};
+    return std::ranges::find(kWords, lower_case(value)) != kWords.end();
+  }
+
   const CsvTable& table_;
   const CsvRecord& record_;
 };
@@ -80,7 +101,7 @@ MeasuredPlan plan_of(const Fields& f) {
   plan.vocabulary = f.count("vocab");
   plan.sequence = f.count("seq_len");
   plan.parameters = f.real("params_B") * kBillion;
-  plan.devices = f.degree("gpus");
+  plan.devices = f.count("gpus");
   plan.devices_per_node = f.count("gpus_per_node");
   plan.inter_bandwidth = f.real("inter_bw") * kGiga;
   plan.tensor = f.degree("tp");
@@ -89,11 +110,12 @@ MeasuredPlan plan_of(const Fields& f) {
   plan.context = f.degree("cp");
   plan.expert = f.degree("ep");
   plan.virtual_stages = f.count("vpp");
+  if (plan.devices == 0) plan.devices = plan.tensor * plan.pipeline * plan.context * plan.data;
   plan.micro_batch = f.real("micro_batch");
   plan.global_batch = f.count("global_batch");
   plan.precision = f.text("precision");
-  plan.recompute = f.text("recompute");
-  plan.sequence_parallel = f.text("sequence_parallel");
+  plan.recompute = f.word("recompute");
+  plan.sequence_parallel = f.word("sequence_parallel");
   plan.zero = f.text("zero_stage");
   plan.schedule = f.text("schedule");
   plan.source = f.text("source");

@@ -74,7 +74,9 @@ TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
   EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2,8,2,A100,8,2,1,1,8,128,bf16,-1\n"),
             "x.csv:2: step_time_s: '-1' is not a quantity\n  hint: expected a number of at least 0");
   EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2.5,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
-            "x.csv:2: layers: '2.5' is not a count\n  hint: expected a whole number");
+            "x.csv:2: layers: '2.5' is not a count\n  hint: expected a whole number, or nothing");
+  EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,two,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
+            "x.csv:2: layers: 'two' is not a count\n  hint: expected a whole number, or nothing");
   EXPECT_EQ(refusal_of_row(kStepColumns),
             "x.csv: has no rows\n  hint: expected a measurement in each line after the first");
 }

@@ -65,6 +65,7 @@ class NcclTests {
     const std::vector<std::string_view> words = words_of(line);
     if (line.find("Collective test starting:") != line.npos) {
       collective_ = collective_named_in(line);
+      program_ = std::string(words.back());
     } else if (words.size() > 2 && words[1] == "Rank") {
       // "# Rank 0 Group 0 Pid 1 on HOST device 0 [0x10] NVIDIA A100-SXM4-80GB"
       const auto on = std::find(words.begin(), words.end(), "on");
@@ -86,6 +87,9 @@ class NcclTests {
       return !word.empty() && word.find_first_not_of("0123456789") == word.npos;
     };
     if (!time_column_ || words.size() <= *time_column_ || !is_number(words.front())) return;
+    if (collective_.empty() && !program_.empty())
+      throw Error(where, fmt::format("'{:.60}' is no collective that is modelled", program_),
+                  "known: all_reduce, reduce_scatter, all_gather, alltoall, broadcast, reduce and sendrecv");
     if (collective_.empty())
       throw Error(where, "which collective this is of is not said", "add --collective all-reduce");
     if (ranks_ < 1) throw Error(where, "no line says which ranks take part", "expected '# Rank 0 ...'");
@@ -101,7 +105,7 @@ class NcclTests {
   }
 
   const std::string& name_;
-  std::string collective_, device_;
+  std::string collective_, program_, device_;
   ProfileBuilder builder_;
   std::int64_t ranks_ = 0;
   std::set<std::string> hosts_;

@@ -37,7 +37,19 @@ Time duration_from(double seconds, const std::string& text, const std::string& w
   return from_seconds(seconds);
 }
 
+namespace {
+
+void check_time(Time time, const std::string& where) {
+  if (!(time > Time(0))) throw Error(where, "a time of 0", "nothing takes no time: leave it out");
+}
+
+}  // namespace
+
 void ProfileBuilder::add(ComputationKey key, const Measured& measured, const std::string& where) {
+  check_time(measured.time, where);
+  if (key.flops < 0 || key.bytes < 0)
+    throw Error(where, fmt::format("{} flops and {} bytes", key.flops, key.bytes),
+                "expected at least 0 of each");
   if (!shapes_from(key.shapes))
     throw Error(where, fmt::format("unknown shapes '{:.60}'", key.shapes),
                 "matrix products as m x n x k, such as 4096x1024x1024 or 2 x 64x64x128, 2 x 64x128x64");
@@ -51,6 +63,7 @@ void ProfileBuilder::add(ComputationKey key, const Measured& measured, const std
 }
 
 void ProfileBuilder::add(CommunicationKey key, const Measured& measured, const std::string& where) {
+  check_time(measured.time, where);
   if (key.name != "send" && !collective_from_name(key.name))
     throw Error(where, fmt::format("unknown communication '{:.60}'", key.name),
                 "for example all-reduce or send");

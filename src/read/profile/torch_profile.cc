@@ -169,6 +169,8 @@ class TorchProfile {
 
  private:
   double seconds_of(const TraceJson& event, std::size_t index) const {
+    if (!event.contains("dur") || !event.at("dur").is_number())
+      throw Error(place_of(name_, index), "has no number 'dur'", "is the trace what the profiler wrote?");
     const double micros = trace_number(event, "dur");
     duration_from(micros * kMicro, fmt::format("dur {:g}", micros), place_of(name_, index));
     return micros * kMicro;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units_text.h"
 
 namespace armilla {
@@ -113,7 +114,7 @@ CsvTable parse_csv(std::string_view text, const std::string& name) {
   table.name = name;
   std::optional<CsvRecord> header = parser.next();
   if (!header) throw Error(name, "is empty", "expected a line with the names of the columns");
-  table.columns = std::move(header->fields);
+  for (const std::string& column : header->fields) table.columns.emplace_back(trimmed(column));
   for (auto column = table.columns.begin(); column != table.columns.end(); ++column) {
     if (std::find(table.columns.begin(), column, *column) != column)
       throw Error(table.where(*header), fmt::format("column '{:.60}' is there twice", *column));

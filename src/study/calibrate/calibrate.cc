@@ -54,13 +54,13 @@ class Calibrator {
     Calibration result;
     const std::vector<Time> before = predict({});
     check_bounds();
-    Point best = fit({}, false);
+    Point best = fit(fit_compute(), false);
     // One time cannot tell two factors apart: then products get all of it.
     if (steps_.size() > 1) best = fit_both(best, result.notes);
     const std::vector<Time> after = predict(best);
     for (std::size_t i = 0; i < steps_.size(); ++i)
       result.steps.push_back({steps_[i].name, steps_[i].measured, before[i], after[i]});
-    check_fit(result.steps);
+    check_fit(result.steps, result.notes);
     // In logarithms a factor of 2 is as far as one of 1/2, errors of long and of short steps count alike, and
     // no step can make a factor negative.
     result.compute = std::exp(best.compute);
@@ -156,6 +156,20 @@ class Calibrator {
     return result;
   }
 
+  // Where predictions are right on the whole: they do not get longer with faster products, so that halving
+  // finds it wherever slopes vanish, as where something else hides computation.
+  Point fit_compute() {
+    constexpr double kFinest = 1e-4;
+    double slower = least_.compute, faster = most_.compute;
+    while (faster - slower > kFinest) {
+      const double middle = std::midpoint(slower, faster);
+      const std::vector<double> errors = errors_at({middle, 0});
+      // Too long: faster products.
+      (std::accumulate(errors.begin(), errors.end(), 0.0) > 0 ? slower : faster) = middle;
+    }
+    return {std::midpoint(slower, faster), 0};
+  }
+
   // Gauss and Newton's steps towards the least sum of squared errors. The time of a step is a sum of terms
   // that a factor divides, but for what is hidden behind something else: so slopes are taken over no less
   // than the last step went, which sees beyond such an edge, and over a quarter where that was no better.
@@ -219,8 +233,15 @@ class Calibrator {
     return fit(point, true);
   }
 
-  void check_fit(const std::vector<CalibratedStep>& steps) const {
-    constexpr double kMost = 2;
+  void check_fit(const std::vector<CalibratedStep>& steps, std::vector<std::string>& notes) const {
+    constexpr double kMost = 2, kFits = 0.05;
+    const bool all_fit = std::ranges::all_of(steps, [&](const CalibratedStep& step) {
+      return std::abs(in_seconds(step.after) / in_seconds(step.measured) - 1) < kFits;
+    });
+    if (!all_fit)
+      notes.emplace_back(steps.size() == 1
+                             ? "no factor on products makes this step right"
+                             : "no factors on products and links were found that make all steps right");
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double ratio = in_seconds(steps[i].after) / in_seconds(steps[i].measured);
       if (ratio > kMost || ratio < 1 / kMost)

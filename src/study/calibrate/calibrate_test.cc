@@ -55,6 +55,15 @@ TEST(Calibrate, TwoStepsTellComputationFromCommunication) {
   EXPECT_EQ(same.notes.size(), 1U);
 }
 
+// Where links are what takes time, a step does not get longer until products are much slower.
+TEST(Calibrate, FindsFactorsBehindWhatHidesThem) {
+  for (const double factor : {0.5, 0.35, 0.2}) {
+    const MeasuredStudy step = step_with("ranks: 64, tensor: 16, batch: 64, micro_batches: 1", factor, 1);
+    const Calibration found = calibrate({step});
+    EXPECT_NEAR(in_seconds(found.steps[0].after) / in_seconds(step.measured), 1, 0.001) << factor;
+  }
+}
+
 TEST(Calibrate, TheMachineThatIsWrittenHasTheFactors) {
   const MeasuredStudy step = step_with(kComputing, 0.8, 1);
   const Calibration found = calibrate({step});

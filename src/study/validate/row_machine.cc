@@ -245,6 +245,10 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
     if (std::regex_search(told, std::regex(pattern))) device += fabric;
   }
   const KnownDevice& known = known_device(device, where);
+  // Cards whose neighbours are behind PCIe alone: servers of the zoo join theirs by NVLink.
+  if (row.devices > 1 && known.words[1] == "pcie")
+    throw Error(where, fmt::format("'{:.60}' has devices on PCIe alone, which no machine of the zoo has",
+                                   row.device));
   Machine machine = load_machine(std::string(known.cluster), where);
   if (machine.device.name != known.device) {
     machine.device = load_device(std::string(known.device), where);

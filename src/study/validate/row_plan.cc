@@ -17,13 +17,18 @@ namespace armilla {
 namespace {
 
 DType precision_of(const std::string& text, const std::string& where) {
-  constexpr std::array<std::pair<std::string_view, DType>, 7> kWords = {{{"fp4", DType::fp4},
-                                                                         {"fp8", DType::fp8},
-                                                                         {"bf16", DType::bf16},
-                                                                         {"fp16", DType::fp16},
-                                                                         {"tf32", DType::tf32},
-                                                                         {"fp32", DType::fp32},
-                                                                         {"bfloat16", DType::bf16}}};
+  constexpr std::array<std::pair<std::string_view, DType>, 12> kWords = {{{"fp4", DType::fp4},
+                                                                          {"fp8", DType::fp8},
+                                                                          {"bf16", DType::bf16},
+                                                                          {"fp16", DType::fp16},
+                                                                          {"tf32", DType::tf32},
+                                                                          {"fp32", DType::fp32},
+                                                                          {"bfloat16", DType::bf16},
+                                                                          {"float16", DType::fp16},
+                                                                          {"half", DType::fp16},
+                                                                          {"float32", DType::fp32},
+                                                                          {"fp64", DType::fp64},
+                                                                          {"float64", DType::fp64}}};
   const std::string lower = lower_case(text);
   for (const auto& [word, dtype] : kWords) {
     if (lower.find(word) != std::string::npos) return dtype;
@@ -90,23 +95,62 @@ std::vector<std::int64_t> stages_with_ends(const MeasuredPlan& row, std::int64_t
 
 // MaxText's custom remat keeps some named tensors of a block (its input, perhaps projections) and makes the
 // rest again, the MLP with it: nearer to all of the block than to the attention core alone.
-Recompute recompute_of(const MeasuredPlan& row) {
-  const std::string& text = row.recompute;
+Recompute recompute_of(const MeasuredPlan& row, const std::string& where) {
+  const std::string text = lower_case(row.recompute);
   if (text.starts_with("selective") && names(row, "remat custom")) return Recompute::full;
   if (text.starts_with("full")) return Recompute::full;
   // torchtitan's is by operator in the configurations that its benchmarks ran.
   if (text.starts_with("selective") && names(row, "torchtitan")) return Recompute::operators;
   if (text.starts_with("selective")) return Recompute::selective;
-  return Recompute::none;
+  // As others call it, and as Megatron-LM's methods of full recomputation are called.
+  constexpr std::array<std::string_view, 6> kFull = {"yes", "true", "1", "on", "uniform", "checkpointing"};
+  if (std::ranges::find(kFull, text) != kFull.end()) return Recompute::full;
+  if (text == "operators") return Recompute::operators;
+  constexpr std::array<std::string_view, 6> kNone = {"", "none", "no", "false", "0", "off"};
+  if (std::ranges::find(kNone, text) != kNone.end()) return Recompute::none;
+  throw Error(where, fmt::format("unknown recompute '{:.60}'", row.recompute),
+              "expected none, selective, operators or full");
+}
+
+bool is_sequence_parallel(const MeasuredPlan& row, const std::string& where) {
+  const std::string text = lower_case(row.sequence_parallel);
+  constexpr std::array<std::string_view, 4> kOn = {"1", "true", "yes", "on"};
+  constexpr std::array<std::string_view, 6> kOff = {"", "0", "false", "no", "off", "none"};
+  const bool on = std::ranges::find(kOn, text) != kOn.end();
+  if (!on && std::ranges::find(kOff, text) == kOff.end())
+    throw Error(where, fmt::format("unknown sequence_parallel '{:.60}'", row.sequence_parallel),
+                "expected 0 or 1");
+  return on && row.tensor > 1;
+}
+
+// The column is a text that may name more than a schedule ("1f1b (DeepSpeed)", "fsdp+tp"). Interleaving is
+// told by chunks, and 1F1B is what others than these run.
+std::string schedule_of_row(const MeasuredPlan& row) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames = {
+      {{"gpipe", "gpipe"},
+       {"afab", "gpipe"},
+       {"all-forward-all-backward", "gpipe"},
+       {"zb-h1", "zb-h1"},
+       {"zbh1", "zb-h1"},
+       {"zb-v", "zb-v"},
+       {"zbv", "zb-v"},
+       {"dualpipe", "dualpipe"},
+       {"combined-1f1b", "combined-1f1b"}}};
+  const std::string text = lower_case(row.schedule);
+  for (const auto& [name, schedule] : kNames) {
+    if (text.find(name) != std::string::npos) return std::string(schedule);
+  }
+  return {};
 }
 
 // "selective(norm,act)": the parts in brackets, by the words of Megatron-MoE-ModelZoo's tables.
-Parts modules_of(const std::string& text) {
+Parts modules_of(const std::string& column) {
   constexpr std::array<std::pair<std::string_view, Part>, 4> kWords = {{{"norm", Part::layernorm},
                                                                         {"act", Part::moe_act},
                                                                         {"up_proj", Part::mla_up_proj},
                                                                         {"mlp", Part::mlp}}};
   Parts parts;
+  const std::string text = lower_case(column);
   if (!text.starts_with("selective(")) return parts;
   for (const auto& [word, part] : kWords) {
     if (text.find(word) != std::string::npos) parts.add(part);
@@ -155,6 +199,7 @@ void set_loss(const MeasuredPlan& row, Plan& plan) {
 
 PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::string& where) {
   if (row.global_batch == 0) throw Error(where, "the global batch is not known", "give global_batch");
+  if (row.devices == 0) throw Error(where, "the number of GPUs is not known", "give gpus");
   PlanRequest request;
   request.where = request.ranks_where = where;
   request.ranks = row.devices;
@@ -175,7 +220,7 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   Plan& plan = request.plan;
   plan.expert = row.expert;
   if (row.expert > 1) plan.expert_tensor = expert_tensor_of(row);
-  plan.sequence_parallel = row.sequence_parallel == "1" && row.tensor > 1;
+  plan.sequence_parallel = is_sequence_parallel(row, where);
   const std::string schedule = lower_case(row.schedule);
   plan.overlap_tensor = schedule.find("async") != std::string::npos && row.tensor > 1;
   plan.virtual_stages = std::max<std::int64_t>(1, row.virtual_stages);
@@ -189,7 +234,9 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   }
   if (row.pipeline == 1) plan.virtual_stages = 1;
   plan.stage_blocks = stages_with_ends(row, plan.virtual_stages, layers);
-  plan.recompute = recompute_of(row);
+  plan.recompute = recompute_of(row, where);
+  if (const std::string named = schedule_of_row(row); row.pipeline > 1 && !named.empty())
+    plan.schedule = named;
   if (const Parts modules = modules_of(row.recompute); !modules.empty()) plan.recompute_modules = modules;
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;

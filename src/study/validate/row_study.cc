@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units_text.h"
 #include "ir/derived/backward.h"
 #include "read/read.h"
 #include "study/run.h"
@@ -27,15 +28,20 @@ std::int64_t layers_of(const ModelSource& source) {
 
 // Of the first operand: "bf16xbf16->fp32", "f8e4m3fnxf8e4m3fn->bf16", "bfloat16", "mxfp8".
 DType operand_type(const std::string& text, const std::string& where) {
-  constexpr std::array<std::pair<std::string_view, DType>, 9> kWords = {{{"bf", DType::bf16},
-                                                                         {"fp16", DType::fp16},
-                                                                         {"f16", DType::fp16},
-                                                                         {"fp8", DType::fp8},
-                                                                         {"f8", DType::fp8},
-                                                                         {"mxfp8", DType::fp8},
-                                                                         {"fp4", DType::fp4},
-                                                                         {"nvfp4", DType::fp4},
-                                                                         {"f32", DType::tf32}}};
+  constexpr std::array<std::pair<std::string_view, DType>, 14> kWords = {{{"bf", DType::bf16},
+                                                                          {"tf32", DType::tf32},
+                                                                          {"float16", DType::fp16},
+                                                                          {"half", DType::fp16},
+                                                                          {"float32", DType::tf32},
+                                                                          {"int8", DType::int8},
+                                                                          {"fp16", DType::fp16},
+                                                                          {"f16", DType::fp16},
+                                                                          {"fp8", DType::fp8},
+                                                                          {"f8", DType::fp8},
+                                                                          {"mxfp8", DType::fp8},
+                                                                          {"fp4", DType::fp4},
+                                                                          {"nvfp4", DType::fp4},
+                                                                          {"f32", DType::tf32}}};
   for (const auto& [word, dtype] : kWords) {
     if (text.starts_with(word)) return dtype;
   }
@@ -261,7 +267,8 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
   Study study = measured_study();
   const std::int64_t nodes = std::max<std::int64_t>(1, row.nodes);
   if (row.devices < 1 || row.devices % nodes != 0)
-    throw Error(where, fmt::format("{} devices in {} nodes", row.devices, nodes));
+    throw Error(where, fmt::format("{} in {}", counted(row.devices, "device"), counted(nodes, "node")),
+                row.devices < 1 ? "give gpus" : "every node has as many");
   // Adapters between nodes that nobody names are of the machine that was fitted to such rows, where
   // there is one.
   const bool unnamed = nodes > 1 && !names_network(row.system);

@@ -68,17 +68,25 @@ double spearman(std::span<const double> a, std::span<const double> b) {
 }
 
 RankingSummary summarize_rankings(const std::vector<const ValidatedRow*>& rows) {
-  std::map<std::string, std::vector<const ValidatedRow*>> groups;
+  // A plan that was measured several times is one, with the mean of its measurements.
+  struct RepeatedPlan {
+    double measured = 0, predicted = 0, rows = 0;
+  };
+  std::map<std::string, std::map<std::string, RepeatedPlan>> groups;
   for (const ValidatedRow* row : rows) {
-    if (!row->group.empty() && row->predicted) groups[row->group].push_back(row);
+    if (row->group.empty() || !row->predicted) continue;
+    RepeatedPlan& plan = groups[row->group][row->study];
+    plan.measured += row->measured.value;
+    plan.predicted += *row->predicted;
+    ++plan.rows;
   }
   RankingSummary summary;
   for (const auto& [name, plans] : groups) {
     if (plans.size() < kFewestPlans) continue;
     std::vector<double> measured, predicted;
-    for (const ValidatedRow* plan : plans) {
-      measured.push_back(plan->measured.value);
-      predicted.push_back(*plan->predicted);
+    for (const auto& [study, plan] : plans) {
+      measured.push_back(plan.measured / plan.rows);
+      predicted.push_back(plan.predicted / plan.rows);
     }
     const auto chosen = std::min_element(predicted.begin(), predicted.end()) - predicted.begin();
     const double best = *std::min_element(measured.begin(), measured.end());

@@ -24,9 +24,11 @@ TEST(Statistics, RanksWithTies) {
               1e-12);
 }
 
+// Of plan number `predicted`.
 ValidatedRow row(const std::string& group, double measured, double predicted) {
   ValidatedRow r;
   r.group = group;
+  r.study = std::to_string(predicted);
   r.measured.value = measured;
   r.predicted = predicted;
   r.work = measured;
@@ -34,12 +36,12 @@ ValidatedRow row(const std::string& group, double measured, double predicted) {
 }
 
 TEST(Statistics, RegretIsThatOfThePlanPredictedBest) {
-  const std::vector<ValidatedRow> rows = {row("a", 1.0, 4), row("a", 1.2, 1), row("a", 2, 5), row("a", 3, 6),
-                                          row("b", 9, 9)};
+  const std::vector<ValidatedRow> rows = {row("a", 1.0, 4), row("a", 1.2, 1), row("a", 2, 5),
+                                          row("a", 2, 6),   row("a", 4, 6),   row("b", 9, 9)};
   std::vector<const ValidatedRow*> all;
   for (const ValidatedRow& r : rows) all.push_back(&r);
   const RankingSummary ranking = summarize_rankings(all);
-  EXPECT_EQ(ranking.groups, 1);  // b has too few plans
+  EXPECT_EQ(ranking.groups, 1);  // b has too few plans, and the last of a was measured twice
   EXPECT_EQ(ranking.plans, 4);
   EXPECT_NEAR(ranking.regret, 0.2, 1e-12);
   EXPECT_NEAR(ranking.spearman, 0.8, 1e-12);

@@ -47,18 +47,19 @@ std::string family_of(const Measurement& row) {
   return family;
 }
 
-// Numbers are of one case: reasons are counted with an N for each run of digits.
+// Numbers are of one case: reasons are counted with an N for each. What has letters, too, is a name.
 std::string without_numbers(const std::string& text) {
+  static const std::regex kWord(R"([\w.-]+)"), kNumber(R"(-?[0-9][0-9.e+-]*)");
   std::string kind;
-  for (const char c : text) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit) {
-      kind += c;
-    } else if (kind.empty() || kind.back() != 'N') {
-      kind += 'N';
-    }
+  std::size_t done = 0;
+  for (auto word = std::sregex_iterator(text.begin(), text.end(), kWord); word != std::sregex_iterator();
+       ++word) {
+    const auto at = static_cast<std::size_t>(word->position());
+    kind += text.substr(done, at - done);
+    kind += std::regex_match(word->str(), kNumber) ? "N" : word->str();
+    done = at + word->str().size();
   }
-  return kind;
+  return kind + text.substr(done);
 }
 
 // What is wrong with something else than the row says what that is, without its place in a text that was made
@@ -117,6 +118,7 @@ class Validator {
     for (const Measurement& measurement : file.rows) {
       ValidatedRow& row = validation.rows.emplace_back();
       row.measured = measurement;
+      row.set = family_of(measurement);
       try {
         if (measurement.value == 0) throw Error(measurement.where, "the row has no measured value");
         std::visit([&](const auto& what) { predict(what, row); }, measurement.what);
@@ -125,7 +127,9 @@ class Validator {
         const std::string what = without_row(error, measurement.where);
         row.unpredicted = without_numbers(what);
         row.unpredicted_detail = what;
-        if (!first) first.emplace(error);
+        if (!first)
+          first.emplace(error.where.starts_with(measurement.where) ? error.where : measurement.where, what,
+                        error.hint);
       }
       meter_.update(static_cast<double>(++done) / static_cast<double>(file.rows.size()));
     }
@@ -356,13 +360,19 @@ ValidatedSet set_of(const std::string& kind, const std::string& name, const std:
 
 void summarize(Validation& validation) {
   std::map<std::string, std::map<std::string, std::vector<std::size_t>>> sets;
-  std::map<std::string, std::vector<std::size_t>> kinds;
+  std::map<std::string, std::vector<std::size_t>> kinds, reasons;
   for (std::size_t i = 0; i < validation.rows.size(); ++i) {
     const ValidatedRow& row = validation.rows[i];
     const std::string kind = kind_of(row.measured);
-    sets[kind][row.set.empty() ? family_of(row.measured) : row.set].push_back(i);
+    sets[kind][row.set].push_back(i);
     kinds[kind].push_back(i);
-    if (!row.predicted) validation.unpredicted[row.unpredicted].push_back(i);
+    if (!row.predicted) reasons[row.unpredicted].push_back(i);
+  }
+  for (auto& [kind, members] : reasons) {
+    const std::string& first = validation.rows[members.front()].unpredicted_detail;
+    const bool alike = std::ranges::all_of(
+        members, [&](std::size_t i) { return validation.rows[i].unpredicted_detail == first; });
+    validation.unpredicted.emplace(alike ? first : kind, std::move(members));
   }
   for (const auto& [kind, names] : sets) {
     for (const auto& [name, members] : names) {

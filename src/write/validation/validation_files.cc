@@ -10,6 +10,10 @@ namespace armilla {
 namespace {
 
 Json errors_json(const ErrorSummary& e) {
+  if (e.count == 0) {
+    return {{"count", 0},      {"mape", nullptr}, {"median", nullptr},
+            {"bias", nullptr}, {"p90", nullptr},  {"largest", nullptr}};
+  }
   return {{"count", e.count},       {"mape", finite(e.mape)}, {"median", finite(e.median)},
           {"bias", finite(e.bias)}, {"p90", finite(e.p90)},   {"largest", finite(e.largest)}};
 }
@@ -65,7 +69,7 @@ std::string write_validation_csv(const Validation& validation) {
   for (const ValidatedRow& row : validation.rows) {
     csv.cell(row.measured.where).cell(row.measured.id).cell(row.set);
     csv.cell(row.measured.tier == ' ' ? std::string() : std::string(1, row.measured.tier));
-    csv.cell(row.measured.value);
+    row.measured.value > 0 ? csv.cell(row.measured.value) : csv.cell("");
     row.predicted ? csv.cell(*row.predicted).cell(row.error()) : csv.cell("").cell("");
     row.by_constant ? csv.cell(*row.by_constant) : csv.cell("");
     csv.cell(row.unpredicted_detail).cell(row.study).cell(row.likely).end_record();
