@@ -274,11 +274,10 @@ void validate_stages(const Plan& plan, const std::string& where) {
   if (!plan.stage_blocks.empty()) {
     if (static_cast<std::int64_t>(plan.stage_blocks.size()) != stages) {
       throw Error(where,
-                  fmt::format("plan.stage_blocks has {} for plan.pipeline {} x plan.virtual_stages {} = {} "
-                              "stages",
+                  fmt::format("plan.stage_blocks has {} for plan.pipeline {} x plan.virtual_stages {} = {}",
                               counted(std::ssize(plan.stage_blocks), "number"), plan.pipeline,
-                              plan.virtual_stages, stages),
-                  fmt::format("give {} numbers, in model order", stages),
+                              plan.virtual_stages, counted(stages, "stage")),
+                  fmt::format("give {}, in model order", counted(stages, "number")),
                   {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
     }
     const auto least = std::min_element(plan.stage_blocks.begin(), plan.stage_blocks.end());

@@ -72,6 +72,7 @@ struct PlanOutcome {
 struct Refusal {
   std::int64_t plans = 0;
   std::string example;  // the message of one of them; empty where the reason says it all
+  std::string hint{};   // of that message
 };
 
 struct SearchSpaceUse {

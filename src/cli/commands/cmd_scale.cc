@@ -65,6 +65,7 @@ class ScaleCommand final : public Command {
       throw Interrupted("armilla scale", "was interrupted before any size had its best plan");
     for (ScalePoint& point : result.points) {
       for (SearchEdge& edge : point.edges) edge.widen = study_.as_typed(edge.widen);
+      point.refusal = study_.as_typed(point.refusal);
     }
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_scale_json(result)});

@@ -150,7 +150,10 @@ class SearchCommand final : public Command {
         best = run_study(prepare_study(request.read(settings_of(found, found.ranking.front()))));
       return found;
     });
-    for (auto& [reason, refusal] : result.space.refusals) refusal.example = study_.as_typed(refusal.example);
+    for (auto& [reason, refusal] : result.space.refusals) {
+      refusal.example = study_.as_typed(refusal.example);
+      refusal.hint = study_.as_typed(refusal.hint);
+    }
     for (SearchEdge& edge : result.edges) edge.widen = study_.as_typed(edge.widen);
     for (Neighbour& neighbour : result.neighbours) neighbour.refusal = study_.as_typed(neighbour.refusal);
     std::vector<NamedContents> files;
@@ -194,18 +197,6 @@ class SearchCommand final : public Command {
     return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
                        to_text(result.nearest_room));
   }
-  // In the words of one of them. What is about no key of a plan, such as how many ranks a machine can have,
-  // stands in the way of plans whose degrees are right, and other values of the search do not help.
-  static std::string refused_most(const SearchResult& result) {
-    if (const auto legal = result.space.refusals.find("not legal");
-        legal != result.space.refusals.end() && !legal->second.example.empty())
-      return "plans that are legal otherwise are refused because: " + legal->second.example;
-    const Refusal* most = nullptr;
-    for (const auto& [reason, refusal] : result.space.refusals) {
-      if (!refusal.example.empty() && (most == nullptr || refusal.plans > most->plans)) most = &refusal;
-    }
-    return most == nullptr ? "list more values" : "most plans are refused because: " + most->example;
-  }
   std::string hint_of(const SearchResult& result) const {
     if (result.late) {
       return fmt::format("{}list more values of what is fixed",
@@ -213,8 +204,13 @@ class SearchCommand final : public Command {
                          : deadline_.empty() ? "try fewer ranks or another machine, or "
                                              : "try other numbers of ranks or another machine, or ");
     }
-    if (!result.nearest) return refused_most(result);
-    if (result.nearest_changes.empty()) return study_.as_typed(untried_room(result));
+    if (!result.nearest) {
+      const std::string refusal = main_refusal(result);
+      return refusal.empty() ? "list more values" : "what stands in the way: " + study_.as_typed(refusal);
+    }
+    if (result.nearest_changes.empty())
+      return study_.as_typed(untried_room(result)) +
+             (memory_share_ == "1" ? "" : ", or a larger --memory-share");
     return study_.as_typed(fmt::format("what would make it fit, and what is needed then: {}",
                                        fmt::join(result.nearest_changes, "; ")));
   }

@@ -156,7 +156,14 @@ std::optional<Variant> with_steps(const Plan& plan, const std::vector<Step>& cho
   Variant variant{"", plan, false};
   for (const Step& step : chosen) {
     if (!step.change(variant)) return std::nullopt;
-    variant.name += (variant.name.empty() ? "" : " and ") + step.name;
+    // Values of one key are one list.
+    const std::size_t key = step.name.find(' ') + 1;
+    if (const std::size_t at = variant.name.rfind(step.name.substr(0, key)); at != std::string::npos) {
+      variant.name.insert(std::min(variant.name.find(' ', at + key), variant.name.size()),
+                          ',' + step.name.substr(key));
+    } else {
+      variant.name += (variant.name.empty() ? "" : " and ") + step.name;
+    }
   }
   return variant;
 }

@@ -284,11 +284,11 @@ void read_recompute_modules(const Config& config, Plan& plan) {
   if (parts.empty())
     throw Error(modules->where(),
                 fmt::format("cannot be combined with recompute '{}'", name_of(plan.recompute)),
-                "plan.recompute none recomputes nothing");
+                "leave plan.recompute out: plan.recompute_modules alone says what is recomputed");
   if (config.has("recompute") && plan.recompute != Recompute::selective) {
     throw Error(modules->where(),
                 fmt::format("cannot be combined with recompute '{}'", name_of(plan.recompute)),
-                "plan.recompute_modules needs plan.recompute selective");
+                "leave plan.recompute out: plan.recompute_modules alone says what is recomputed");
   }
   if (config.has("recompute_blocks"))
     throw Error(modules->where(), "cannot be combined with plan.recompute_blocks",

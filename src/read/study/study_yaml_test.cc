@@ -210,7 +210,7 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
             "--set plan.recompute_modules=[moe, moe]: plan.recompute_modules.1: 'moe' is named twice");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_modules=moe"}),
             "--set plan.recompute_modules=moe: cannot be combined with recompute 'full'\n"
-            "  hint: plan.recompute_modules needs plan.recompute selective");
+            "  hint: leave plan.recompute out: plan.recompute_modules alone says what is recomputed");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute_blocks=2", "plan.recompute_modules=moe"}),
             "--set plan.recompute_modules=moe: cannot be combined with plan.recompute_blocks\n"
             "  hint: blocks are recomputed whole, modules in every block");
@@ -219,7 +219,7 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
             "with other parts");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=selective", "plan.recompute_modules=none"}),
             "--set plan.recompute_modules=none: cannot be combined with recompute 'selective'\n"
-            "  hint: plan.recompute none recomputes nothing");
+            "  hint: leave plan.recompute out: plan.recompute_modules alone says what is recomputed");
   EXPECT_EQ(error("recompute_modules=[]"),
             "--set plan.recompute_modules=[]: an empty list\n"
             "  hint: plan.recompute none recomputes nothing");

@@ -272,4 +272,21 @@ std::string untried_room(const SearchResult& result) {
   return untried.empty() ? "try more ranks" : fmt::format("try {} or more ranks", fmt::join(untried, ", "));
 }
 
+// What is about no key of a plan, such as how many ranks a machine can have, stands in the way of plans whose
+// degrees are right, and other values of the search do not help. So do keys that are not about degrees.
+std::string main_refusal(const SearchResult& result) {
+  const Refusal* most = nullptr;
+  bool is_otherwise_legal = false;
+  for (const auto& [reason, refusal] : result.space.refusals) {
+    if (refusal.example.empty()) continue;
+    const bool otherwise = reason == "not legal" || (reason != "degrees" && !is_about_cutting({reason}));
+    if (most != nullptr && std::pair(otherwise, refusal.plans) <= std::pair(is_otherwise_legal, most->plans))
+      continue;
+    most = &refusal;
+    is_otherwise_legal = otherwise;
+  }
+  if (most == nullptr) return {};
+  return most->hint.empty() ? most->example : fmt::format("{} ({})", most->example, most->hint);
+}
+
 }  // namespace armilla

@@ -42,6 +42,12 @@ void check_figures_of(const SearchRequest& request, const SearchBase& base, cons
                 "does not say what the rest of its servers draws, and another machine does",
                 "give host_power in its file, per device: energy is compared with it or without");
   }
+  const auto check_goal = [&] {
+    Model model = read_model(base.study.model, 1);
+    if (model.blocks.empty()) annotate_parallelism(model);
+    check_training(base.study.training, model);
+  };
+  if (base.study.training.tokens > 0) check_goal();
   if (!request.budget) return;
   if (base.study.what_if.failures.mtbf_of_node > 0)
     throw Error("--budget", "cannot be held to where nodes fail: what is computed again is not counted",
@@ -51,9 +57,7 @@ void check_figures_of(const SearchRequest& request, const SearchBase& base, cons
     throw Error("--budget", "is for the whole training, and nothing says how long that is",
                 "give --tokens or --samples, such as --tokens 300B");
   }
-  Model model = read_model(base.study.model, 1);
-  if (model.blocks.empty()) annotate_parallelism(model);
-  check_training(goal, model);
+  check_goal();
 }
 
 }  // namespace

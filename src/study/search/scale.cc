@@ -14,7 +14,10 @@ namespace {
 constexpr std::string_view kRanks = "plan.ranks";
 
 std::string refusal_of(const SearchResult& result) {
-  if (!result.nearest) return "no plan is legal";
+  if (!result.nearest) {
+    const std::string why = main_refusal(result);
+    return why.empty() ? "no plan is legal" : "no plan is legal: " + why;
+  }
   return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
                      to_text(result.nearest_room));
 }
@@ -79,8 +82,11 @@ ScaleResult scale_plans(const ScaleRequest& request) {
     ScalePoint& point = points.emplace_back(ScalePoint{ranks, request.global_batch, {}, {}, {}, {}, {}});
     if (request.weak) {
       if (request.global_batch * ranks % sizes.front() != 0) {
-        throw Error("--global-batch", fmt::format("{} samples of {} ranks are no whole number of {} ranks",
-                                                  request.global_batch, sizes.front(), ranks));
+        throw Error(
+            "--global-batch",
+            fmt::format("{} samples on {} ranks are no whole number on {} ranks", request.global_batch,
+                        sizes.front(), ranks),
+            "--weak gives every rank as many samples: give a multiple of the smallest number of ranks");
       }
       point.global_batch = request.global_batch * ranks / sizes.front();
     }

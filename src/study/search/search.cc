@@ -103,10 +103,14 @@ class Search {
   }
 
  private:
-  void refuse(const std::string& reason, std::int64_t plans, const std::string& example) {
+  void refuse(const std::string& reason, std::int64_t plans, const std::string& example,
+              const std::string& hint = "") {
     Refusal& refusal = result_.space.refusals[reason];
     refusal.plans += plans;
-    if (refusal.example.empty()) refusal.example = example;
+    if (refusal.example.empty()) {
+      refusal.example = example;
+      refusal.hint = hint;
+    }
     result_.space.refused += plans;
   }
 
@@ -192,7 +196,7 @@ class Search {
     } catch (const Error& error) {
       refuse_all_plans(space_, request, error);
       const bool all = is_about_cutting(error.keys);
-      refuse(reason_of(error), all ? 1 + cut_alike : 1, error.message);
+      refuse(reason_of(error), all ? 1 + cut_alike : 1, error.message, error.hint);
       return !all;
     }
     return true;
@@ -343,7 +347,7 @@ class Search {
       const Time bound = evaluator.slot_bound(plans_.prepare(candidate.base, candidate.point));
       candidate.bound = std::max(candidate.bound, bound);
     } catch (const Error& error) {
-      refuse(reason_of(error), 1, error.message);
+      refuse(reason_of(error), 1, error.message, error.hint);
       return false;
     }
     candidate.least_score = score_of(request_.objective, least_figures(candidate));
@@ -587,8 +591,12 @@ class Search {
           std::vector<Override> settings = settings_of(result_, result_.simulated.front());
           settings.emplace_back(fmt::format("{}={}", tried.key, next));
           const PlanPrepared plan = plans_.evaluator(number).prepare(request_.read(settings).request);
-          if (const auto outcome = better_beside(number, plan))
+          if (auto outcome = better_beside(number, plan)) {
+            const auto column = std::ranges::find(result_.axes, tried.key, &SearchAxis::key);
+            if (column != result_.axes.end())
+              outcome->values[static_cast<std::size_t>(column - result_.axes.begin())] = next;
             result_.edges.push_back({tried.key, value, next, *outcome, tried.key + " any"});
+          }
           break;
         } catch (const Error&) {
           // Not legal: the one after it may be.
@@ -611,19 +619,21 @@ class Search {
     candidate.memory = memory.needed();
     candidate.bound = std::max(candidate.bound, evaluator.slot_bound(plan));
     if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
+    // What a table would show as 0.0 % is no reason to try more.
+    constexpr double kLeastGain = 0.0005;
+    const double best_score = score_of(request_.objective, best.figures());
+    const double least_score = best_score - kLeastGain * std::abs(best_score);
     const auto is_out = [&](Time iteration) {
       candidate.bound = iteration;
       return broken_limit(candidate, iteration, "") ||
-             score_of(request_.objective, least_figures(candidate)) >=
-                 score_of(request_.objective, best.figures());
+             score_of(request_.objective, least_figures(candidate)) >= least_score;
     };
     const Time least = candidate.bound;
     if (is_out(least)) return std::nullopt;
     std::optional<PlanOutcome> outcome =
         outcome_beside(base, plan, best.values, longest_without(least, is_out));
-    if (outcome &&
-        (broken_limit(candidate, outcome->iteration, "") ||
-         score_of(request_.objective, outcome->figures()) >= score_of(request_.objective, best.figures())))
+    if (outcome && (broken_limit(candidate, outcome->iteration, "") ||
+                    score_of(request_.objective, outcome->figures()) >= least_score))
       outcome.reset();
     return outcome;
   }

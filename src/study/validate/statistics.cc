@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace armilla {
 namespace {
@@ -68,25 +69,25 @@ double spearman(std::span<const double> a, std::span<const double> b) {
 }
 
 RankingSummary summarize_rankings(const std::vector<const ValidatedRow*>& rows) {
-  // A plan that was measured several times is one, with the mean of its measurements.
+  // A plan that was measured several times is one, with the mean of its measurements. What is predicted tells
+  // plans apart that the same words describe.
   struct RepeatedPlan {
-    double measured = 0, predicted = 0, rows = 0;
+    double measured = 0, rows = 0;
   };
-  std::map<std::string, std::map<std::string, RepeatedPlan>> groups;
+  std::map<std::string, std::map<std::pair<std::string, double>, RepeatedPlan>> groups;
   for (const ValidatedRow* row : rows) {
     if (row->group.empty() || !row->predicted) continue;
-    RepeatedPlan& plan = groups[row->group][row->study];
+    RepeatedPlan& plan = groups[row->group][{row->study, *row->predicted}];
     plan.measured += row->measured.value;
-    plan.predicted += *row->predicted;
     ++plan.rows;
   }
   RankingSummary summary;
   for (const auto& [name, plans] : groups) {
     if (plans.size() < kFewestPlans) continue;
     std::vector<double> measured, predicted;
-    for (const auto& [study, plan] : plans) {
+    for (const auto& [key, plan] : plans) {
       measured.push_back(plan.measured / plan.rows);
-      predicted.push_back(plan.predicted / plan.rows);
+      predicted.push_back(key.second);
     }
     const auto chosen = std::min_element(predicted.begin(), predicted.end()) - predicted.begin();
     const double best = *std::min_element(measured.begin(), measured.end());

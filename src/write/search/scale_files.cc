@@ -45,7 +45,7 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
     const std::string size = fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks");
     if (!point.best) {
       row.resize(table.columns.size());
-      row[several ? 10 : 9] = "none";
+      row[several ? 10 : 9] = "no plan";
       notes += wrap(point.refusal, size, style.width);
     } else {
       const PlanOutcome& best = *point.best;
