@@ -35,4 +35,21 @@ double score_of(SearchObjective objective, const PlanFigures& plan) {
   return 0;
 }
 
+const Neighbour* what_matters_most(const SearchResult& result) {
+  const auto score = [&](const Neighbour& neighbour) {
+    return score_of(result.objective, neighbour.outcome->figures());
+  };
+  std::map<std::string, const Neighbour*> best;  // by key
+  for (const Neighbour& neighbour : result.neighbours) {
+    if (!neighbour.outcome || !neighbour.outcome->memory.fits()) continue;
+    const Neighbour*& known = best[neighbour.key];
+    if (known == nullptr || score(neighbour) < score(*known)) known = &neighbour;
+  }
+  const Neighbour* most = nullptr;
+  for (const auto& [key, neighbour] : best) {
+    if (most == nullptr || score(*neighbour) > score(*most)) most = neighbour;
+  }
+  return most;
+}
+
 }  // namespace armilla

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -52,6 +53,9 @@ struct PlanOutcome {
   MemoryUse memory;
   // Of the rank class that computes longest: how its iteration divides.
   Time compute, exposed_communication;
+  // Of the best plan, the next and its neighbours, where they are explained: which communication is exposed,
+  // by the kind of its groups ("tensor").
+  std::vector<std::pair<std::string, Time>> exposed_by_kind{};
   std::optional<Energy> energy;    // of an iteration, where the machine's power is known
   std::optional<Money> cost;       // likewise, where its price is
   double training_iterations = 0;  // of the whole training; 0: nobody said how long it is, or nodes fail
@@ -124,5 +128,9 @@ struct SearchResult {
   bool complete = true;         // false: interrupted
   double elapsed_seconds = 0;
 };
+
+// Of all knobs, by the best of its other values that is legal and fits, the one that is worth most: that
+// neighbour. Null: none is.
+const Neighbour* what_matters_most(const SearchResult& result);
 
 }  // namespace armilla

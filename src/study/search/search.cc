@@ -20,6 +20,7 @@
 #include "network/network.h"
 #include "study/search/check_figures.h"
 #include "study/search/evaluate.h"
+#include "study/search/explain.h"
 #include "study/search/foresee.h"
 #include "study/search/plan_room.h"
 #include "study/search/saved_search.h"
@@ -560,8 +561,24 @@ class Search {
     list_front();
     if (simulated_.empty()) return find_what_comes_near();
     const Candidate& best = simulated_.front().candidate;
-    if (request_.explain) list_neighbours({best.base, best.point});
+    if (request_.explain) explain(best);
     list_edges(simulated_.front());
+  }
+
+  void explain(const Candidate& best) {
+    request_.progress->begin("simulating the neighbours of the best");
+    // The best, and what comes next.
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, result_.ranking.size()); ++i) {
+      const Candidate& plan = simulated_[i].candidate;
+      tell_exposed(plans_.prepare(plan.base, plan.point), result_.ranking[i]);
+    }
+    result_.neighbours =
+        neighbours_of(plans_, best.base, best.point,
+                      [&](std::size_t base, const PlanPrepared& plan, std::vector<std::string> values) {
+                        std::optional<PlanOutcome> outcome = outcome_beside(base, plan, std::move(values));
+                        if (outcome) tell_exposed(plan, *outcome);
+                        return outcome;
+                      });
   }
 
   // Simulated, whatever its bound and its memory; nothing where the iteration lasts longer.
@@ -690,67 +707,6 @@ class Search {
       if (std::ranges::any_of(kept, beats)) continue;
       kept.push_back(scores);
       result_.front.push_back(result_.simulated[plan]);
-    }
-  }
-
-  void list_neighbours(const std::pair<std::size_t, std::int64_t>& best) {
-    request_.progress->begin("simulating the neighbours of the best");
-    const SearchBase& base = space_.bases()[best.first];
-    const std::string own_text = text_of(result_.simulated.front().plan);
-    for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
-      const std::size_t own = space_.value_index(best.first, best.second, axis);
-      for (std::size_t value = 0; value < base.axes[axis].values.size(); ++value) {
-        if (value == own) continue;
-        Neighbour neighbour{base.axes[axis].key, base.axes[axis].values[value]};
-        const std::int64_t point = space_.changed(best.first, best.second, axis, value);
-        try {
-          const PlanPrepared plan = plans_.prepare(best.first, point);
-          if (text_of(plan.plan) == own_text) continue;  // it changes nothing
-          neighbour.outcome = outcome_beside(best.first, plan, space_.values_of(best.first, point));
-        } catch (const Error& error) {
-          neighbour.refusal = error.message;
-          make_legal(neighbour, best.first, point, axis, error.keys);
-        }
-        result_.neighbours.push_back(std::move(neighbour));
-      }
-    }
-  }
-
-  // With one of the other axes changed that stand in the way: of plans that fit, where there are any, the one
-  // with the least bound.
-  void make_legal(Neighbour& neighbour, std::size_t number, std::int64_t point, std::size_t changed,
-                  const std::vector<std::string>& keys) {
-    const SearchBase& base = space_.bases()[number];
-    PlanEvaluator& evaluator = plans_.evaluator(number);
-    std::optional<std::pair<bool, Time>> least;
-    std::optional<PlanPrepared> nearest;
-    std::int64_t nearest_point = 0;
-    for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
-      const SearchAxis& other = base.axes[axis];
-      if (axis == changed || std::ranges::find(keys, other.key) == keys.end()) continue;
-      for (std::size_t value = 0; value < other.values.size(); ++value) {
-        const std::int64_t beside = space_.changed(number, point, axis, value);
-        if (beside == point) continue;
-        try {
-          const PlanPrepared plan = plans_.prepare(number, beside);
-          if (text_of(plan.plan) == text_of(result_.simulated.front().plan)) continue;
-          const std::pair place(!plans_.fits(evaluator.memory(plan)), evaluator.bound(plan));
-          if (least && *least <= place) continue;
-          least = place;
-          nearest = plan;
-          nearest_point = beside;
-          neighbour.needs = other.key;
-          neighbour.needed_value = other.values[value];
-        } catch (const Error&) {
-          // This does not help.
-        }
-      }
-    }
-    if (!nearest) return;
-    try {
-      neighbour.outcome = outcome_beside(number, *nearest, space_.values_of(number, nearest_point));
-    } catch (const Error&) {
-      neighbour.needs.clear();
     }
   }
 

@@ -22,44 +22,14 @@
 #include "read/study.h"
 #include "study/database/database.h"
 #include "study/run.h"
+#include "study/search/search_testing.h"
 #include "study/search/space.h"
 #include "write/report.h"
 
 namespace armilla {
 namespace {
 
-class SearchTest : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = path_for_test("search");
-    std::filesystem::create_directories(folder_);
-    write("gpt.yaml", "family: gpt\nlayers: 8\nhidden: 64\nheads: 4\nvocabulary: 512\nsequence: 64\n");
-    write("wide.yaml", "family: gpt\nlayers: 8\nhidden: 4096\nheads: 32\nvocabulary: 4096\nsequence: 1024\n");
-    write("moe.yaml",
-          "family: mixtral\nlayers: 4\nhidden: 64\nheads: 4\nkv_heads: 2\nvocabulary: 512\nsequence: "
-          "64\nexperts: {count: 4, active: 2, feed_forward: 96}\n");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  // A search of the study in `text`, whose model is "gpt", "wide" or "moe".
-  SearchRequest request(const std::string& model, const std::string& rest) const {
-    const std::string text = "model: " + (folder_ / (model + ".yaml")).string() + "\n" + rest;
-    SearchRequest request;
-    request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
-    request.read = [text](const std::vector<Override>& settings) {
-      return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
-    };
-    request.threads = 1;
-    return request;
-  }
-
-  std::filesystem::path folder_;
-
- private:
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
-  }
-};
+class SearchTest : public SearchFixture {};
 
 std::vector<std::string> texts(const std::vector<PlanOutcome>& plans) {
   std::vector<std::string> result;
@@ -574,40 +544,6 @@ TEST_F(SearchTest, LooksAtMachinesAndRanks) {
     EXPECT_EQ(plan.values[0], plan.machine);
   }
   EXPECT_EQ(seen.size(), 4u);
-}
-
-TEST_F(SearchTest, KnowsTheNeighboursOfTheBest) {
-  SearchRequest search = request(
-      "gpt",
-      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2]\n"
-      "  pipeline: [1, 3]\n  micro_batch: 1\n  recompute: none\n  zero: [0, 1]\n  virtual_stages: 1\n");
-  search.explain = true;
-  const SearchResult result = search_plans(search);
-  ASSERT_EQ(result.neighbours.size(), 3u);
-  EXPECT_EQ(result.neighbours[0].key, "plan.tensor");
-  EXPECT_GE(result.neighbours[0].outcome->iteration, result.ranking[0].iteration);
-  EXPECT_EQ(result.neighbours[1].value, "3");
-  EXPECT_FALSE(result.neighbours[1].outcome.has_value());
-  EXPECT_THAT(result.neighbours[1].refusal, testing::HasSubstr("8"));
-}
-
-TEST_F(SearchTest, ExplainsANeighbourWithWhatItNeeds) {
-  SearchRequest search =
-      request("moe",
-              "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2]\n  expert: 4\n"
-              "  expert_tensor: 1\n  pipeline: 1\n  micro_batch: 1\n  recompute: none\n  zero: 0\n"
-              "  sequence_parallel: [false, true]\n");
-  search.explain = true;
-  const SearchResult result = search_plans(search);
-  ASSERT_EQ(result.ranking.front().plan.tensor, 1);
-  const auto tensor = std::ranges::find(result.neighbours, "plan.tensor", &Neighbour::key);
-  ASSERT_NE(tensor, result.neighbours.end());
-  EXPECT_EQ(tensor->needs, "plan.sequence_parallel");
-  EXPECT_EQ(tensor->needed_value, "true");
-  EXPECT_THAT(tensor->refusal, testing::HasSubstr("needs"));
-  ASSERT_TRUE(tensor->outcome.has_value());
-  EXPECT_TRUE(tensor->outcome->plan.sequence_parallel);
-  EXPECT_EQ(tensor->outcome->plan.tensor, 2);
 }
 
 TEST_F(SearchTest, SaysWhereMoreIsWorthTrying) {

@@ -28,6 +28,8 @@ Json outcome_json(const SearchResult& result, const PlanOutcome& plan, bool simu
     json["training_cost_usd"] = training ? Json(training->value) : Json(nullptr);
     json["compute_s"] = seconds(plan.compute);
     json["exposed_communication_s"] = seconds(plan.exposed_communication);
+    json["exposed_by_kind_s"] = nullptr;
+    for (const auto& [kind, time] : plan.exposed_by_kind) json["exposed_by_kind_s"][kind] = seconds(time);
   }
   json["least_time_s"] = seconds(plan.bound);
   json["memory_peak_bytes"] = plan.memory.peak().value;
@@ -69,33 +71,36 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
                      {"next", edge.next},
                      {"outcome", outcome_json(result, edge.outcome, true)}});
   }
+  const Neighbour* const most = what_matters_most(result);
   Json front_of = Json::array();
   for (const SearchObjective objective : result.front_of) front_of.push_back(name_of(objective));
-  Json json = {{"schema", "armilla.search/1"},
-               {"objective", name_of(result.objective)},
-               {"complete", result.complete},
-               {"elapsed_s", result.elapsed_seconds},
-               {"space",
-                {{"axes", axes},
-                 {"points", result.space.points},
-                 {"refused", result.space.refused},
-                 {"bounded", result.space.bounded},
-                 {"simulated", result.space.simulated},
-                 {"not_looked_at", result.space.not_looked_at},
-                 {"resumed", result.space.resumed},
-                 {"refusals", refusals}}},
-               {"ranking", list(result, result.ranking)},
-               {"front_of", front_of},
-               {"front", list(result, result.front)},
-               {"whole_front", result.whole_front},
-               {"neighbours", neighbours},
-               {"edges", edges},
-               {"nearest", result.nearest ? outcome_json(result, *result.nearest, false) : Json(nullptr)},
-               {"nearest_changes", result.nearest_changes},
-               {"late_cost_usd", late_cost && result.budget ? Json(late_cost->value) : Json(nullptr)},
-               {"budget_usd", result.budget ? Json(result.budget->value) : Json(nullptr)},
-               {"late", result.late ? outcome_json(result, *result.late, true) : Json(nullptr)},
-               {"best", best ? run_json(*best) : Json(nullptr)}};
+  Json json = {
+      {"schema", "armilla.search/1"},
+      {"objective", name_of(result.objective)},
+      {"complete", result.complete},
+      {"elapsed_s", result.elapsed_seconds},
+      {"space",
+       {{"axes", axes},
+        {"points", result.space.points},
+        {"refused", result.space.refused},
+        {"bounded", result.space.bounded},
+        {"simulated", result.space.simulated},
+        {"not_looked_at", result.space.not_looked_at},
+        {"resumed", result.space.resumed},
+        {"refusals", refusals}}},
+      {"ranking", list(result, result.ranking)},
+      {"front_of", front_of},
+      {"front", list(result, result.front)},
+      {"whole_front", result.whole_front},
+      {"neighbours", neighbours},
+      {"matters_most", most == nullptr ? Json(nullptr) : Json{{"key", most->key}, {"value", most->value}}},
+      {"edges", edges},
+      {"nearest", result.nearest ? outcome_json(result, *result.nearest, false) : Json(nullptr)},
+      {"nearest_changes", result.nearest_changes},
+      {"late_cost_usd", late_cost && result.budget ? Json(late_cost->value) : Json(nullptr)},
+      {"budget_usd", result.budget ? Json(result.budget->value) : Json(nullptr)},
+      {"late", result.late ? outcome_json(result, *result.late, true) : Json(nullptr)},
+      {"best", best ? run_json(*best) : Json(nullptr)}};
   return to_text(json);
 }
 

@@ -42,6 +42,8 @@ SearchResult example_search() {
   result.neighbours = {{"plan.tensor", "1", result.simulated[1]},
                        {"plan.tensor", "4", {}, "does not divide <heads>"},
                        {"plan.expert_tensor", "1", result.simulated[1], "needs another", "plan.zero", "1"}};
+  result.ranking[1].exposed_by_kind = {{"data", nanoseconds(375)}};
+  result.neighbours[0].outcome->exposed_by_kind = {{"tensor", nanoseconds(300)}, {"data", nanoseconds(75)}};
   result.edges = {{"plan.tensor", "2", "4", outcome(4, nanoseconds(900), Bytes(70)), "--tp any"}};
   return result;
 }
@@ -64,6 +66,15 @@ TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
   EXPECT_THAT(text, testing::HasSubstr("refused: does not fit (1, such as: needs 200 B, of 100 B)\n"));
   EXPECT_THAT(text, testing::ContainsRegex("tp 4 +refused"));
   EXPECT_THAT(text, testing::ContainsRegex("etp 1 with zero 1 +1.500 us"));
+  EXPECT_THAT(text, testing::ContainsRegex("the next best +1.500 us +.50.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("Of the exposed communication, by kind:\ninstead +data +tensor\n"
+                                           "the next best +.375.0 ns +.0 s\n"));
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "etp matters most: its best other value, 1, comes to +50.0 % over the best plan"));
+  const Json json = Json::parse(write_search_json(example_search(), nullptr));
+  EXPECT_EQ(json["matters_most"]["key"], "plan.expert_tensor");
+  EXPECT_EQ(json["neighbours"][0]["outcome"]["exposed_by_kind_s"]["data"], 75e-9);
+  EXPECT_EQ(json["ranking"][0]["exposed_by_kind_s"], nullptr);
 }
 
 TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
@@ -103,6 +114,7 @@ TEST(WriteSearch, SaysWhatWasNotLookedAt) {
 
 TEST(WriteSearch, EveryKeyIsDocumented) {
   SearchResult result = example_search();
+  result.ranking[1].exposed_by_kind.clear();  // its keys are kinds
   result.nearest = outcome(4, Time(0), Bytes(200));
   result.nearest_room = result.nearest->memory.capacity;
   const armilla::Run run = example_run();

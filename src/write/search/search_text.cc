@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
 
 #include "base/units_text.h"
 #include "write/search.h"
@@ -147,10 +150,30 @@ std::string training_cost_text(const SearchResult& result) {
                      result.budget ? fmt::format(", within the budget of {}", to_text(*result.budget)) : "");
 }
 
-// What each knob is worth: the nearest that another of its values comes to the best.
+// What each knob is worth, and what the best gains over the next: the nearest that another of its values
+// comes to the best.
 std::string neighbours_text(const SearchResult& result, const TextStyle& style) {
   if (result.neighbours.empty()) return {};
   const PlanOutcome& best = result.ranking.front();
+  const auto idle = [](const PlanOutcome& plan) {
+    return plan.iteration - plan.compute - plan.exposed_communication;
+  };
+  const auto exposed_of = [](const PlanOutcome& plan, const std::string& kind) {
+    const auto found = std::ranges::find(plan.exposed_by_kind, kind, &std::pair<std::string, Time>::first);
+    return found == plan.exposed_by_kind.end() ? Time() : found->second;
+  };
+  const auto signed_time = [](Time a, Time b) {
+    return (a < b ? "-" : "+") + to_text(a < b ? b - a : a - b);
+  };
+  std::set<std::string> kinds;
+  const auto add_kinds = [&](const PlanOutcome& plan) {
+    for (const auto& [kind, time] : plan.exposed_by_kind) kinds.insert(kind);
+  };
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, result.ranking.size()); ++i)
+    add_kinds(result.ranking[i]);
+  for (const Neighbour& neighbour : result.neighbours) {
+    if (neighbour.outcome) add_kinds(*neighbour.outcome);
+  }
   TextTable table{{{"instead", false, 44},
                    {"iteration"},
                    {"over best"},
@@ -159,31 +182,43 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
                    {"idle"},
                    {"memory"}},
                   {}};
-  const auto signed_time = [](Time a, Time b) {
-    return (a < b ? "-" : "+") + to_text(a < b ? b - a : a - b);
-  };
-  const auto idle = [](const PlanOutcome& plan) {
-    return plan.iteration - plan.compute - plan.exposed_communication;
-  };
-  std::string refusals;
-  for (const Neighbour& neighbour : result.neighbours) {
-    std::string name = fmt::format("{} {}", short_key(neighbour.key), neighbour.value);
-    if (!neighbour.needs.empty())
-      name += fmt::format(" with {} {}", short_key(neighbour.needs), neighbour.needed_value);
-    if (!neighbour.outcome) {
-      refusals += wrap(neighbour.refusal, fmt::format("  {} is refused: ", name), style.width);
-      table.rows.push_back({name, "refused", "", "", "", "", ""});
-      continue;
-    }
-    const PlanOutcome& other = *neighbour.outcome;
+  TextTable by_kind{{{"instead", false, 44}}, {}};
+  for (const std::string& kind : kinds) by_kind.columns.push_back({kind});
+  const auto add_row = [&](const std::string& name, const PlanOutcome& other) {
     table.rows.push_back({name, to_text(other.iteration), over_best(result, other),
                           signed_time(other.compute, best.compute),
                           signed_time(other.exposed_communication, best.exposed_communication),
                           signed_time(idle(other), idle(best)),
                           other.memory.fits() ? to_text(other.memory.needed())
                                               : to_text(other.memory.needed()) + ", does not fit"});
+    std::vector<std::string>& row = by_kind.rows.emplace_back(1, name);
+    for (const std::string& kind : kinds)
+      row.push_back(signed_time(exposed_of(other, kind), exposed_of(best, kind)));
+  };
+  if (result.ranking.size() > 1) add_row("the next best", result.ranking[1]);
+  std::string refusals;
+  for (const Neighbour& neighbour : result.neighbours) {
+    std::string name = fmt::format("{} {}", short_key(neighbour.key), neighbour.value);
+    if (!neighbour.needs.empty())
+      name += fmt::format(" with {} {}", short_key(neighbour.needs), neighbour.needed_value);
+    if (neighbour.outcome) {
+      add_row(name, *neighbour.outcome);
+      continue;
+    }
+    refusals += wrap(neighbour.refusal, fmt::format("  {} is refused: ", name), style.width);
+    table.rows.push_back({name, "refused", "", "", "", "", ""});
   }
-  return "\nThe best plan with one thing changed:\n" + to_text(table, 0, style) + refusals;
+  std::string most;
+  if (const Neighbour* const neighbour = what_matters_most(result))
+    most =
+        wrap(fmt::format("{} matters most: its best other value, {}, comes to {} over the best plan",
+                         short_key(neighbour->key), neighbour->value, over_best(result, *neighbour->outcome)),
+             "  ", style.width);
+  std::string text = "\nThe best plan with one thing changed, and the next of the ranking:\n" +
+                     to_text(table, 0, style) + refusals + most;
+  // One kind is all that is exposed.
+  if (kinds.size() > 1) text += "\nOf the exposed communication, by kind:\n" + to_text(by_kind, 0, style);
+  return text;
 }
 
 }  // namespace

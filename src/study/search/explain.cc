@@ -1,0 +1,164 @@
+#include "study/search/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "ir/derived/stage_table.h"
+#include "network/network.h"
+#include "study/run.h"
+
+namespace armilla {
+namespace {
+
+class Neighbours {
+ public:
+  Neighbours(PlanRoom& plans, std::size_t base, std::int64_t point, const OutcomeOfPlan& outcome_of)
+      : plans_(plans),
+        space_(plans.space()),
+        number_(base),
+        point_(point),
+        own_text_(text_of(plans.prepare(base, point).plan)),
+        outcome_of_(outcome_of) {}
+
+  std::vector<Neighbour> list() {
+    for (std::size_t other = 0; other < space_.bases().size(); ++other) {
+      if (const std::optional<std::size_t> axis = only_difference(other)) add_of_base(other, *axis);
+    }
+    const SearchBase& base = space_.bases()[number_];
+    for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
+      const std::size_t own = space_.value_index(number_, point_, axis);
+      for (std::size_t value = 0; value < base.axes[axis].values.size(); ++value) {
+        if (value != own) add(axis, value);
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // The one outer axis whose value is another one there.
+  std::optional<std::size_t> only_difference(std::size_t other) const {
+    const std::vector<std::string>&own = space_.bases()[number_].values,
+          &values = space_.bases()[other].values;
+    std::optional<std::size_t> axis;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (own[i] == values[i]) continue;
+      if (axis) return std::nullopt;
+      axis = i;
+    }
+    return axis;
+  }
+
+  // All else being equal on another machine, or other ranks.
+  void add_of_base(std::size_t other, std::size_t axis) {
+    const SearchBase &base = space_.bases()[other], &own = space_.bases()[number_];
+    Neighbour neighbour{space_.axes()[axis].key, base.values[axis]};
+    std::int64_t point = 0;
+    for (std::size_t i = 0; i < base.axes.size(); ++i) {
+      const SearchAxis& inner = base.axes[i];
+      const std::string& value = own.axes[i].values[space_.value_index(number_, point_, i)];
+      const auto place = std::ranges::find(inner.values, value);
+      if (place == inner.values.end()) {
+        neighbour.refusal = fmt::format("{} {} is not tried there", inner.key, value);
+        found_.push_back(std::move(neighbour));
+        return;
+      }
+      point = space_.changed(other, point, i, static_cast<std::size_t>(place - inner.values.begin()));
+    }
+    try {
+      neighbour.outcome = outcome_of_(other, plans_.prepare(other, point), space_.values_of(other, point));
+    } catch (const Error& error) {
+      neighbour.refusal = error.message;
+    }
+    found_.push_back(std::move(neighbour));
+  }
+
+  void add(std::size_t axis, std::size_t value) {
+    const SearchAxis& changed = space_.bases()[number_].axes[axis];
+    Neighbour neighbour{changed.key, changed.values[value]};
+    const std::int64_t point = space_.changed(number_, point_, axis, value);
+    try {
+      const PlanPrepared plan = plans_.prepare(number_, point);
+      if (text_of(plan.plan) == own_text_) return;  // it changes nothing
+      neighbour.outcome = outcome_of_(number_, plan, space_.values_of(number_, point));
+    } catch (const Error& error) {
+      neighbour.refusal = error.message;
+      make_legal(neighbour, point, axis, error.keys);
+    }
+    found_.push_back(std::move(neighbour));
+  }
+
+  // With one of the other axes changed that stand in the way: of plans that fit, where there are any, the one
+  // with the least bound.
+  void make_legal(Neighbour& neighbour, std::int64_t point, std::size_t changed,
+                  const std::vector<std::string>& keys) {
+    const SearchBase& base = space_.bases()[number_];
+    PlanEvaluator& evaluator = plans_.evaluator(number_);
+    std::optional<std::pair<bool, Time>> least;
+    std::optional<PlanPrepared> nearest;
+    std::int64_t nearest_point = 0;
+    for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
+      const SearchAxis& other = base.axes[axis];
+      if (axis == changed || std::ranges::find(keys, other.key) == keys.end()) continue;
+      for (std::size_t value = 0; value < other.values.size(); ++value) {
+        const std::int64_t beside = space_.changed(number_, point, axis, value);
+        if (beside == point) continue;
+        try {
+          const PlanPrepared plan = plans_.prepare(number_, beside);
+          if (text_of(plan.plan) == own_text_) continue;
+          const std::pair place(!plans_.fits(evaluator.memory(plan)), evaluator.bound(plan));
+          if (least && *least <= place) continue;
+          least = place;
+          nearest = plan;
+          nearest_point = beside;
+          neighbour.needs = other.key;
+          neighbour.needed_value = other.values[value];
+        } catch (const Error&) {
+          // This does not help.
+        }
+      }
+    }
+    if (!nearest) return;
+    try {
+      neighbour.outcome = outcome_of_(number_, *nearest, space_.values_of(number_, nearest_point));
+    } catch (const Error&) {
+      neighbour.needs.clear();
+    }
+  }
+
+  PlanRoom& plans_;
+  const SearchSpace& space_;
+  std::size_t number_;
+  std::int64_t point_;
+  std::string own_text_;
+  const OutcomeOfPlan& outcome_of_;
+  std::vector<Neighbour> found_;
+};
+
+}  // namespace
+
+std::vector<Neighbour> neighbours_of(PlanRoom& plans, std::size_t base, std::int64_t point,
+                                     const OutcomeOfPlan& outcome_of) {
+  return Neighbours(plans, base, point, outcome_of).list();
+}
+
+void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome) {
+  if (promises_of(plan.setting->network).plays_bytes) return;
+  const Run run = run_study(plan.study());
+  const StageTable table = stage_table(run);
+  // Of the stage that the outcome is of.
+  const auto key = [](const StageSummary& stage) {
+    return std::pair(stage.compute, std::accumulate(stage.exposed.begin(), stage.exposed.end(), Time()));
+  };
+  const auto stage = std::ranges::max_element(table.stages, {}, key);
+  if (stage == table.stages.end()) return;
+  for (std::size_t kind = 0; kind < table.kinds.size(); ++kind) {
+    if (stage->exposed[kind] > Time(0))
+      outcome.exposed_by_kind.emplace_back(table.kinds[kind], stage->exposed[kind]);
+  }
+}
+
+}  // namespace armilla

@@ -1,0 +1,75 @@
+// The neighbours of a search's best plan, and what of their communication is exposed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "study/search/search_testing.h"
+
+namespace armilla {
+namespace {
+
+class ExplainTest : public SearchFixture {};
+
+TEST_F(ExplainTest, KnowsTheNeighboursOfTheBest) {
+  SearchRequest search = request(
+      "gpt",
+      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2]\n"
+      "  pipeline: [1, 3]\n  micro_batch: 1\n  recompute: none\n  zero: [0, 1]\n  virtual_stages: 1\n");
+  search.explain = true;
+  const SearchResult result = search_plans(search);
+  ASSERT_EQ(result.neighbours.size(), 3u);
+  EXPECT_EQ(result.neighbours[0].key, "plan.tensor");
+  EXPECT_GE(result.neighbours[0].outcome->iteration, result.ranking[0].iteration);
+  EXPECT_EQ(result.neighbours[1].value, "3");
+  EXPECT_FALSE(result.neighbours[1].outcome.has_value());
+  EXPECT_THAT(result.neighbours[1].refusal, testing::HasSubstr("8"));
+}
+
+TEST_F(ExplainTest, ExplainsMachinesAndWhatIsExposed) {
+  SearchRequest search =
+      request("gpt",
+              "machine: [dgx-a100, ethernet-rack]\nplan:\n  ranks: [4, 8]\n  global_batch: 16\n"
+              "  tensor: [1, 2]\n  pipeline: [1, 2]\n  micro_batch: [1, 2]\n  recompute: none\n"
+              "  zero: 0\n  virtual_stages: 1\n");
+  search.explain = true;
+  const SearchResult result = search_plans(search);
+  std::set<std::string> keys;
+  const auto expect_sum = [](const PlanOutcome& plan) {
+    Time sum;
+    for (const auto& [kind, time] : plan.exposed_by_kind) sum += time;
+    EXPECT_EQ(sum, plan.exposed_communication);
+  };
+  expect_sum(result.ranking[0]);
+  expect_sum(result.ranking[1]);
+  for (const Neighbour& neighbour : result.neighbours) {
+    keys.insert(neighbour.key);
+    if (neighbour.outcome) expect_sum(*neighbour.outcome);
+  }
+  EXPECT_TRUE(keys.contains("machine") && keys.contains("plan.ranks") && keys.contains("plan.tensor"));
+  ASSERT_NE(what_matters_most(result), nullptr);
+}
+
+TEST_F(ExplainTest, ExplainsANeighbourWithWhatItNeeds) {
+  SearchRequest search =
+      request("moe",
+              "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2]\n  expert: 4\n"
+              "  expert_tensor: 1\n  pipeline: 1\n  micro_batch: 1\n  recompute: none\n  zero: 0\n"
+              "  sequence_parallel: [false, true]\n");
+  search.explain = true;
+  const SearchResult result = search_plans(search);
+  ASSERT_EQ(result.ranking.front().plan.tensor, 1);
+  const auto tensor = std::ranges::find(result.neighbours, "plan.tensor", &Neighbour::key);
+  ASSERT_NE(tensor, result.neighbours.end());
+  EXPECT_EQ(tensor->needs, "plan.sequence_parallel");
+  EXPECT_EQ(tensor->needed_value, "true");
+  EXPECT_THAT(tensor->refusal, testing::HasSubstr("needs"));
+  ASSERT_TRUE(tensor->outcome.has_value());
+  EXPECT_TRUE(tensor->outcome->plan.sequence_parallel);
+  EXPECT_EQ(tensor->outcome->plan.tensor, 2);
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,50 @@
+// Searches over small models of their own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/folder_testing.h"
+#include "read/study.h"
+#include "study/search.h"
+
+namespace armilla {
+
+class SearchFixture : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = path_for_test("search");
+    std::filesystem::create_directories(folder_);
+    write("gpt.yaml", "family: gpt\nlayers: 8\nhidden: 64\nheads: 4\nvocabulary: 512\nsequence: 64\n");
+    write("wide.yaml", "family: gpt\nlayers: 8\nhidden: 4096\nheads: 32\nvocabulary: 4096\nsequence: 1024\n");
+    write("moe.yaml",
+          "family: mixtral\nlayers: 4\nhidden: 64\nheads: 4\nkv_heads: 2\nvocabulary: 512\nsequence: "
+          "64\nexperts: {count: 4, active: 2, feed_forward: 96}\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // A search of the study in `text`, whose model is "gpt", "wide" or "moe".
+  SearchRequest request(const std::string& model, const std::string& rest) const {
+    const std::string text = "model: " + (folder_ / (model + ".yaml")).string() + "\n" + rest;
+    SearchRequest request;
+    request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
+    request.read = [text](const std::vector<Override>& settings) {
+      return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+    };
+    request.threads = 1;
+    return request;
+  }
+
+  std::filesystem::path folder_;
+
+ private:
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
+  }
+};
+
+}  // namespace armilla

@@ -1,0 +1,43 @@
+// What the columns of a row say of its plan and machine, through whole predictions.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/error_testing.h"
+#include "read/measurements.h"
+#include "study/validate.h"
+
+namespace armilla {
+namespace {
+
+TEST(Validate, NothingIsSaidOfCardsOnPcieAlone) {
+  const auto collective = [](const std::string& system) {
+    return parse_measurements(
+        "system,gpus,nodes,collective,bytes,time_us\n" + system + ",8,1,all_reduce,1048576,90\n", "c.csv");
+  };
+  EXPECT_EQ(error_of([&] { validate({collective("A100-PCIe-80GB")}); }),
+            "c.csv:2: 'A100-PCIe-80GB' has devices on PCIe alone, which no machine of the zoo has");
+}
+
+TEST(Validate, ColumnsOfThePlanCountInWhatTheySay) {
+  const auto seconds = [](const std::string& recompute, const std::string& schedule) {
+    return *validate({parse_measurements("id,model,layers,hidden,heads,ffn_hidden,vocab,gpu,gpus,gpus_per_"
+                                         "node,tp,pp,dp,micro_batch,"
+                                         "global_batch,seq_len,precision,recompute,schedule,step_time_s\n"
+                                         "a,m,8,1024,16,4096,50257,A100,8,8,1,4,2,1,32,512,bf16," +
+                                             recompute + "," + schedule + ",0.05\n",
+                                         "s.csv")})
+                .rows[0]
+                .predicted;
+  };
+  EXPECT_EQ(seconds("Full", ""), seconds("full", "1f1b"));
+  EXPECT_EQ(seconds("yes", ""), seconds("full", ""));
+  EXPECT_EQ(seconds("n/a", ""), seconds("", ""));
+  EXPECT_GT(seconds("full", ""), seconds("No", ""));
+  EXPECT_LT(seconds("none", "zb-h1"), seconds("none", "1f1b"));
+  EXPECT_EQ(error_of([&] { seconds("some", ""); }),
+            "s.csv:2: unknown recompute 'some'\n  hint: expected none, selective, operators or full");
+}
+
+}  // namespace
+}  // namespace armilla
