@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <chrono>
+#include <string_view>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -284,6 +287,13 @@ void execute(Command& command, Session session, bool quiet) {
   if (!out) session.out.setstate(std::ios::failbit);
 }
 
+// Every process of an MPI job finds what is wrong with an input that all of them read. The others leave it to
+// rank 0, whose end ends the job, and speak only if that goes on.
+void let_the_leader_speak() {
+  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (rank != nullptr && std::string_view(rank) != "0") std::this_thread::sleep_for(std::chrono::seconds(3));
+}
+
 }  // namespace
 
 bool is_terminal(int descriptor) {
@@ -337,6 +347,7 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
     report(session, interrupted.what());
     return kInterrupted;
   } catch (const Error& error) {
+    let_the_leader_speak();
     return report(session, error.what());
   } catch (const std::bad_alloc&) {
     return report(session, "not enough memory for this input\n  hint: check its sizes");

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <system_error>
@@ -97,8 +98,9 @@ void Seat::keep() {
     if (runner < 0) ::_exit(1);
     if (runner == 0) {
       end_with(keeper);
-      // Ctrl-C is for the leader to understand.
+      // Ctrl-C is for the leader to understand, and what all processes find wrong for it to say.
       ::signal(SIGINT, SIG_IGN);
+      ::setenv("OMPI_COMM_WORLD_RANK", "runner", 1);
       serves_ = true;
       return;
     }
