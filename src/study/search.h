@@ -50,7 +50,7 @@ struct SearchRequest {
 };
 
 // What of a study file (or of flags) is to be searched: keys of the plan, `machine` and `plan.ranks` with a
-// list, "a,b", a range "1..64" (powers of two between, ends included) or "any" in place of a value. Throws
+// list, "a,b", a range "1..64" (doubled from the first on, and the last) or "any" in place of a value. Throws
 // Error for a range without both ends.
 std::vector<SearchAxis> search_axes(const Config& config);
 

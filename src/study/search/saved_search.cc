@@ -106,6 +106,14 @@ std::string difference(const std::string& saved, const std::string& now) {
                               : fmt::format("this search has '{}', it has not", *added);
 }
 
+// A plan that was simulated, is known to be longer, or was refused.
+bool is_possible(const SavedOutcome& outcome) {
+  if (!outcome.reason.empty()) return true;
+  const Time none, busy = later(outcome.compute, outcome.exposed_communication);
+  if (outcome.iteration == none) return outcome.is_given_up();
+  return outcome.compute >= none && outcome.exposed_communication >= none && busy <= outcome.iteration;
+}
+
 }  // namespace
 
 SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
@@ -119,14 +127,16 @@ SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
   while (rows.next()) {
     std::optional<Energy> energy;
     if (const double joules = rows.real(5); !std::isnan(joules)) energy = Energy(joules);
-    known_[{static_cast<std::size_t>(rows.number(0)), rows.number(1)}] = {
-        .iteration = Time(rows.number(2)),
-        .compute = Time(rows.number(3)),
-        .exposed_communication = Time(rows.number(4)),
-        .energy = energy,
-        .longer_than = Time(rows.number(6)),
-        .reason = rows.text(7),
-        .message = rows.text(8)};
+    const SavedOutcome outcome = {.iteration = Time(rows.number(2)),
+                                  .compute = Time(rows.number(3)),
+                                  .exposed_communication = Time(rows.number(4)),
+                                  .energy = energy,
+                                  .longer_than = Time(rows.number(6)),
+                                  .reason = rows.text(7),
+                                  .message = rows.text(8)};
+    if (!is_possible(outcome))
+      throw Error(request.save, "this saved search is damaged", "delete it, or name another file");
+    known_[{static_cast<std::size_t>(rows.number(0)), rows.number(1)}] = outcome;
   }
 }
 

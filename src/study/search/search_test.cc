@@ -706,6 +706,17 @@ TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
   EXPECT_NE(texts(search_plans(wanted).ranking).front(), texts(whole.ranking).front());
 }
 
+TEST_F(SavedSearchTest, IsRefusedWithTimesThatNoPlanCanHave) {
+  search_plans(saved(kSmallSpace, false));
+  {
+    Database database(file(),
+                      {.what = "saved search", .application = 0x41726d53, .version = 5, .tables = ""});
+    database.execute("UPDATE plan SET iteration_ps = -5 WHERE refusal = '' AND longer_than_ps < 0");
+  }
+  expect_search_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
+                      "this saved search is damaged");
+}
+
 TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
   search_plans(saved(kSmallSpace, false));
   expect_search_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),

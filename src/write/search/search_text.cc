@@ -70,6 +70,8 @@ std::string plans_table(const SearchResult& result, const std::vector<PlanOutcom
     const bool differs = std::any_of(plans.begin(), plans.end(), [&](const PlanOutcome& plan) {
       return plan.values[axis] != plans.front().values[axis];
     });
+    // Every table has a column for replicas.
+    if (result.axes[axis].key == "plan.data") continue;
     if (differs || result.axes[axis].given || axis_degree(result.axes[axis].key)) shown.push_back(axis);
   }
   // What every table has anyway is not among these.

@@ -44,6 +44,8 @@ std::string plan_text(const SearchResult& result, const PlanOutcome& plan) {
   std::string text;
   for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
     const SearchAxis& of = result.axes[axis];
+    // Which stands behind the pipeline, named or not.
+    if (of.key == "plan.data") continue;
     if (plan.values[axis].empty() || (of.values.size() < 2 && !of.given)) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", short_key(of.key), plan.values[axis]);
     if (of.key == "plan.pipeline") text += fmt::format(", dp {}", plan.plan.data());
