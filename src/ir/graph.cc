@@ -122,6 +122,8 @@ void check_program(const Graph& graph, const Program& program) {
     }
     if (program.kind[node] == NodeKind::compute && program.payload[node] >= graph.works.size())
       throw Error(where(), "refers to unknown work");
+    if (program.has_parts(node) && program.parts[node] >= graph.parts.size())
+      throw Error(where(), "refers to unknown parts");
     if (program.kind[node] == NodeKind::collective && program.payload[node] >= graph.collectives.size())
       throw Error(where(), "refers to an unknown collective");
     const bool transfers = program.kind[node] == NodeKind::send || program.kind[node] == NodeKind::receive;

@@ -476,6 +476,11 @@ const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& 
       if (made.time && !made.time->parts.empty()) {
         const auto last = std::ranges::find(program.lane.rbegin(), program.lane.rend(), Lane::device);
         made.time->parts_behind = static_cast<std::size_t>(last - program.lane.rbegin());
+        // The delay up to the last computation would stand for nothing.
+        if (last == program.lane.rend()) {
+          made.time->parts.clear();
+          made.time->parts_behind = 0;
+        }
       }
     }
   }

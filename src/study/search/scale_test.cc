@@ -58,7 +58,7 @@ TEST(Scale, WhatCannotBeIsRefused) {
   };
   EXPECT_THAT(refusal("8", false), testing::HasSubstr("--ranks: names no two sizes"));
   EXPECT_THAT(refusal("[5, 8]", true),
-              testing::HasSubstr("24 samples of 5 ranks are no whole number of 8 ranks"));
+              testing::HasSubstr("24 samples on 5 ranks are no whole number on 8 ranks"));
 }
 
 // Of all sizes together, before the first one.

@@ -713,8 +713,8 @@ TEST_F(SavedSearchTest, IsRefusedWithTimesThatNoPlanCanHave) {
                       {.what = "saved search", .application = 0x41726d53, .version = 5, .tables = ""});
     database.execute("UPDATE plan SET iteration_ps = -5 WHERE refusal = '' AND longer_than_ps < 0");
   }
-  expect_search_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-                      "this saved search is damaged");
+  expect_search_error([&] { search_plans(saved(kSmallSpace, true)); }, file(), "this saved search is damaged",
+                      "delete it, or name another file");
 }
 
 TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
