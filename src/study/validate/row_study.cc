@@ -266,6 +266,7 @@ bool names_network(const std::string& system) {
 Study study_of(const MeasuredCollective& row, const std::string& where) {
   Study study = measured_study();
   const std::int64_t nodes = std::max<std::int64_t>(1, row.nodes);
+  if (row.devices == 1) throw Error(where, "a collective of 1 device", "nothing is exchanged");
   if (row.devices < 1 || row.devices % nodes != 0)
     throw Error(where, fmt::format("{} in {}", counted(row.devices, "device"), counted(nodes, "node")),
                 row.devices < 1 ? "give gpus" : "every node has as many");

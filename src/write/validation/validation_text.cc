@@ -41,6 +41,14 @@ std::string section(const Validation& validation, const ValidatedSet& total, con
     if (set.kind == total.kind) add_row(table, set);
   }
   add_row(table, total);
+  // Columns without a figure leave their room to the names of sets, by which alone these are told apart.
+  for (std::size_t column = table.columns.size(); column-- > 0;) {
+    const auto is_empty = [&](const std::vector<std::string>& row) { return row[column].empty(); };
+    if (!std::ranges::all_of(table.rows, is_empty)) continue;
+    const auto at = static_cast<std::ptrdiff_t>(column);
+    table.columns.erase(table.columns.begin() + at);
+    for (std::vector<std::string>& row : table.rows) row.erase(row.begin() + at);
+  }
   return to_text(table, 2, style) + '\n';
 }
 
@@ -52,10 +60,11 @@ std::string value_text(const ValidatedRow& row, double value) {
 
 std::string miss_text(const ValidatedRow& row, const TextStyle& style) {
   const Measurement& m = row.measured;
-  return wrap(fmt::format("{} {}: {} %, {} predicted, {} measured; {}{}{}", m.where, m.id,
-                          signed_percent_digits(row.error()), value_text(row, *row.predicted),
-                          value_text(row, m.value), row.study, row.likely.empty() ? "" : "; ", row.likely),
-              "  ", style.width);
+  return wrap(
+      fmt::format("{}{}: {} %, {} predicted, {} measured; {}{}{}", m.where, m.id.empty() ? "" : ' ' + m.id,
+                  signed_percent_digits(row.error()), value_text(row, *row.predicted),
+                  value_text(row, m.value), row.study, row.likely.empty() ? "" : "; ", row.likely),
+      "  ", style.width);
 }
 
 }  // namespace
