@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace armilla {
 namespace {
@@ -91,7 +92,9 @@ void ProgressLine::watch() {
 void ProgressLine::write() {
   const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
   const std::string line = progress_line(step_.empty() ? "working" : step_,
-                                         share_.load(std::memory_order_relaxed), elapsed, remark_, width_);
+                                         share_.load(std::memory_order_relaxed), elapsed, remark_,
+                                         // Lines of a log are written one below the other.
+                                         terminal_ ? width_ : SIZE_MAX);
   if (!terminal_) {
     out_ << fmt::format("armilla: {}\n", line) << std::flush;
     return;

@@ -470,6 +470,16 @@ TEST_F(Cli, DescriptionsAndStudiesAreToldApart) {
   EXPECT_EQ(by_flags, by_file);
   EXPECT_EQ(run(words("check ./small.yaml")).out.substr(0, 23), "./small.yaml: model of ");
   EXPECT_EQ(run(words("check study.json")).out, "study.json: study of small on 8 ranks of dgx-a100\n");
+  write("lists.yaml",
+        "model: small.yaml\nmachine: dgx-a100\nplan: {ranks: [8, 16], tensor: [1, 2], global_batch: 32, "
+        "zero: 0, "
+        "recompute: none, virtual_stages: 1, micro_batch: 1, pipeline: 1, sequence_parallel: false}\n");
+  EXPECT_EQ(run(words("check lists.yaml")).out,
+            "lists.yaml: study for armilla search: 4 plans of small.yaml on dgx-a100\n");
+  // Times behind one --measured.
+  EXPECT_EQ(run(words("calibrate study.json study.json --measured 1s 2s 3s -o machine.yaml")).err,
+            "armilla: error: --measured: 3 times for 2 studies\n  hint: give one for each study, in the same "
+            "order\n");
   write("config.json", R"({"model_type": "gpt2", "n_layer": 2})");
   EXPECT_EQ(run(words("run config.json")).err.substr(0, 47),
             "armilla: error: armilla run: --machine is missi");

@@ -1,6 +1,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/output_file.h"
@@ -29,6 +34,7 @@ class CalibrateCommand final : public Command {
   }
 
   void execute(const Session& session) override {
+    move_times();
     if (measured_.size() != studies_.size())
       throw Error("--measured",
                   fmt::format("{} for {}", counted(measured_.size(), "time"),
@@ -52,6 +58,21 @@ class CalibrateCommand final : public Command {
   }
 
  private:
+  // "--measured 1s 2s": the second stands where studies do.
+  void move_times() {
+    const auto is_time = [](const std::string& text) {
+      try {
+        parse_time(text, "");
+      } catch (const Error&) {
+        return false;
+      }
+      return !std::filesystem::exists(text);
+    };
+    const auto times = std::ranges::stable_partition(studies_, std::not_fn(is_time));
+    measured_.insert(measured_.end(), times.begin(), times.end());
+    studies_.erase(times.begin(), times.end());
+  }
+
   static std::string change(Time predicted, Time measured) {
     return signed_percent_digits(in_seconds(predicted) / in_seconds(measured) - 1);
   }

@@ -2,14 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/error.h"
 #include "base/units_text.h"
 #include "collective/algorithm.h"
 #include "cost/cost.h"
 #include "network/network.h"
 #include "read/study.h"
+#include "read/topology.h"
 #include "sim/collective_plan.h"
 #include "study/run.h"
+#include "study/search.h"
+#include "study/search/space.h"
 
 namespace armilla {
 
@@ -33,6 +40,19 @@ void check_components(const Study& study) {
   CollectivePlanner(study.machine, study.collectives, promises_of(study.network));
 }
 
+// A study with lists is one of a search: every value is read, and no plan looked at.
+std::string check_search(const std::string& path, std::vector<SearchAxis> axes) {
+  SearchRequest request;
+  request.axes = std::move(axes);
+  request.read = [&path](const std::vector<Override>& settings) {
+    return read_study(Config::read(path, settings, expand_machine));
+  };
+  const SearchSpace space(request);
+  const Study& first = space.bases().front().study;
+  return fmt::format("study for armilla search: {} of {} on {}", counted(space.points(), "plan"),
+                     first.model.name, first.machine.name);
+}
+
 std::string check_jobs(const JobsStudy& study) {
   check_components(study.shared);
   const LoweredJobs lowered =
@@ -51,6 +71,9 @@ std::string check_study_file(const std::string& path) {
         path,
         "is neither a study (no key 'model') nor a machine (no key 'dimensions') nor a device (no key "
         "'memory_bandwidth')");
+  if (std::vector<SearchAxis> axes = search_axes(Config::read(path, {}, expand_machine));
+      !config.has("jobs") && !axes.empty() && !names_topology(axes.front().values.front()))
+    return check_search(path, std::move(axes));
   return check_study(config);
 }
 
