@@ -206,7 +206,7 @@ class SearchCommand final : public Command {
     }
     if (!result.nearest) {
       const std::string refusal = main_refusal(result);
-      return refusal.empty() ? "list more values" : "what stands in the way: " + study_.as_typed(refusal);
+      return refusal.empty() ? "list more values" : "what stands in the way: " + refusal;
     }
     if (result.nearest_changes.empty())
       return study_.as_typed(untried_room(result)) +

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
@@ -110,7 +111,12 @@ MeasuredPlan plan_of(const Fields& f) {
   plan.context = f.degree("cp");
   plan.expert = f.degree("ep");
   plan.virtual_stages = f.count("vpp");
-  if (plan.devices == 0) plan.devices = plan.tensor * plan.pipeline * plan.context * plan.data;
+  // Of a row that tells its degrees alone.
+  if (plan.devices == 0) {
+    plan.devices = plan.data;
+    for (const std::int64_t degree : {plan.tensor, plan.pipeline, plan.context})
+      plan.devices = checked_multiply(plan.devices, degree, f.place("gpus"));
+  }
   plan.micro_batch = f.real("micro_batch");
   plan.global_batch = f.count("global_batch");
   plan.precision = f.text("precision");

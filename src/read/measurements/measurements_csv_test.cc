@@ -75,6 +75,12 @@ TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
             "x.csv:2: step_time_s: '-1' is not a quantity\n  hint: expected a number of at least 0");
   EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2.5,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
             "x.csv:2: layers: '2.5' is not a count\n  hint: expected a whole number, or nothing");
+  // Degrees alone tell the devices, too.
+  const MeasurementFile degrees = parse_measurements(
+      "model,gpu,gpus,tp,pp,dp,micro_batch,global_batch,seq_len,precision,peak_GiB\n"
+      "m,A100,n/a,2,4,3,1,8,128,bf16,2\n",
+      "m.csv");
+  EXPECT_EQ(std::get<MeasuredPeak>(degrees.rows[0].what).plan.devices, 24);
   EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,two,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
             "x.csv:2: layers: 'two' is not a count\n  hint: expected a whole number, or nothing");
   EXPECT_EQ(refusal_of_row(kStepColumns),

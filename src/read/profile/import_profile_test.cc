@@ -35,6 +35,10 @@ TEST(ImportNcclTests, WhichCollectiveItIsMustBeKnown) {
   EXPECT_EQ(parse_nccl_tests(text, "n.txt", "all-reduce").communications.front().key.name, "all-reduce");
   EXPECT_NE(error_of([&] { parse_nccl_tests(text, "n.txt", "all-reduced"); }).find("unknown communication"),
             std::string::npos);
+  EXPECT_EQ(
+      error_of([&] { parse_nccl_tests("# Collective test starting: scatter_perf\n" + text, "n.txt"); }),
+      "n.txt:5: 'scatter_perf' is no collective that is modelled\n  hint: known: all_reduce, reduce_scatter, "
+      "all_gather, alltoall, broadcast, reduce and sendrecv");
   EXPECT_NE(error_of([&] { parse_nccl_tests(kRanks + kColumnsLine, "n.txt"); }).find("has no times"),
             std::string::npos);
 }
@@ -97,6 +101,8 @@ TEST(ImportTorchProfile, SaysWhichEventCannotBe) {
             "t.json: traceEvents[1]: sizes overflow 64 bits\n  hint: check the dimensions");
   EXPECT_EQ(error_of_events(R"({"cat": "kernel", "name": "gemm", "dur": -10, "args": {}})"),
             "t.json: traceEvents[0]: dur -10 is not a duration\n  hint: expected seconds, such as 0.000125");
+  EXPECT_EQ(error_of_events(R"({"cat": "kernel", "name": "gemm", "dur": "10", "args": {}})"),
+            "t.json: traceEvents[0]: has no number 'dur'\n  hint: is the trace what the profiler wrote?");
   const auto gathered = [](const std::string& elements, const std::string& ranks) {
     return R"({"cat": "kernel", "name": "ncclDevKernel_AllGather", "dur": 40, "args": {"Collective name": )"
            R"("all_gather", "dtype": "Float", "Out msg nelems": )" +

@@ -47,6 +47,10 @@ TEST(ProfileCsv, WhatIsWrongIsSaidWithItsPlace) {
             "t.csv:2: unknown phase 'foward'\n  hint: did you mean 'forward'?");
   EXPECT_EQ(profile_error(kProfileHeader + "a,forward,,bf17,1,2,3\n"),
             "t.csv:2: unknown type 'bf17'\n  hint: for example bf16");
+  EXPECT_EQ(profile_error(kProfileHeader + "a,forward,,bf16,1,2,0\n"),
+            "t.csv:2: a time of 0\n  hint: nothing takes no time: leave it out");
+  EXPECT_EQ(profile_error(kProfileHeader + "a,forward,,bf16,1,-2,1\n"),
+            "t.csv:2: 1 flops and -2 bytes\n  hint: expected at least 0 of each");
   for (const std::string time : {"-1", "nan", "inf", "1e30"}) {
     EXPECT_NE(profile_error(kProfileHeader + "a,forward,,bf16,1,2," + time + "\n").find("t.csv:2: time_s: "),
               std::string::npos)

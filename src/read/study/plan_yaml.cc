@@ -73,13 +73,13 @@ constexpr OtherName kOtherNames[] = {{"tp", "plan.tensor"},
                                      {"framework", "plan.framework"},
                                      {"zero", "plan.zero"}};
 
-void set_count(const Config& config, std::string_view key, std::optional<std::int64_t>& value) {
+void set_given(const Config& config, std::string_view key, std::optional<std::int64_t>& value) {
   if (const auto given = config.find(key)) value = given->count(1, INT32_MAX);
 }
-void set_count(const Config& config, std::string_view key, std::int64_t& value, std::int64_t lowest = 1) {
+void set_given(const Config& config, std::string_view key, std::int64_t& value, std::int64_t lowest = 1) {
   if (const auto given = config.find(key)) value = given->count(lowest, INT32_MAX);
 }
-void set_count(const Config& config, std::string_view key, bool& value) {
+void set_given(const Config& config, std::string_view key, bool& value) {
   if (const auto given = config.find(key)) value = given->boolean();
 }
 void set_bucket(const Config& config, std::string_view key, Bytes& value) {
@@ -107,7 +107,7 @@ DType read_floating(const Config& config) {
   }
   return *dtype_from_name(names[config.choice(names)]);
 }
-void set_count(const Config& config, std::string_view key, DType& value) {
+void set_given(const Config& config, std::string_view key, DType& value) {
   if (const auto given = config.find(key)) value = read_floating(*given);
 }
 
@@ -119,23 +119,23 @@ void refuse_both(const Config& config, std::string_view key, std::string_view ot
 
 void read_degrees(const Config& config, PlanRequest& request) {
   Plan& plan = request.plan;
-  set_count(config, "ranks", request.ranks);
+  set_given(config, "ranks", request.ranks);
   if (const auto ranks = config.find("ranks")) request.ranks_where = ranks->where();
-  set_count(config, "tensor", request.tensor);
-  set_count(config, "pipeline", request.pipeline);
-  set_count(config, "context", request.context);
-  set_count(config, "data", request.data);
-  set_count(config, "expert", plan.expert);
-  set_count(config, "expert_tensor", plan.expert_tensor);
-  set_count(config, "virtual_stages", plan.virtual_stages);
+  set_given(config, "tensor", request.tensor);
+  set_given(config, "pipeline", request.pipeline);
+  set_given(config, "context", request.context);
+  set_given(config, "data", request.data);
+  set_given(config, "expert", plan.expert);
+  set_given(config, "expert_tensor", plan.expert_tensor);
+  set_given(config, "virtual_stages", plan.virtual_stages);
 }
 
 void read_batch(const Config& config, PlanRequest& request) {
-  set_count(config, "batch", request.batch);
+  set_given(config, "batch", request.batch);
   // Of all ranks together, so it may pass what one of them can take.
   if (const auto global = config.find("global_batch")) request.global_batch = global->count(1);
-  set_count(config, "micro_batch", request.micro_batch);
-  set_count(config, "micro_batches", request.micro_batches);
+  set_given(config, "micro_batch", request.micro_batch);
+  set_given(config, "micro_batches", request.micro_batches);
   refuse_both(config, "global_batch", "batch", "give one: of all ranks, or of one");
 }
 
@@ -160,14 +160,14 @@ void read_pipeline(const Config& config, PlanRequest& request) {
   Plan& plan = request.plan;
   if (const auto schedule = config.find("schedule")) plan.schedule = schedule->text();
   read_stage_blocks(config, request);
-  set_count(config, "overlap_pipeline", plan.overlap_pipeline);
-  set_count(config, "scatter_gather", plan.scatter_gather);
+  set_given(config, "overlap_pipeline", plan.overlap_pipeline);
+  set_given(config, "scatter_gather", plan.scatter_gather);
 }
 
 void read_tensor_and_experts(const Config& config, Plan& plan) {
-  set_count(config, "sequence_parallel", plan.sequence_parallel);
-  set_count(config, "overlap_tensor", plan.overlap_tensor);
-  set_count(config, "overlap_tensor_gradients", plan.overlap_tensor_gradients);
+  set_given(config, "sequence_parallel", plan.sequence_parallel);
+  set_given(config, "overlap_tensor", plan.overlap_tensor);
+  set_given(config, "overlap_tensor_gradients", plan.overlap_tensor_gradients);
   if (const auto method = config.find("context_method"))
     plan.context_method = read_choice(*method, {ContextMethod::ring, ContextMethod::all_to_all});
   if (const auto load = config.find("expert_load"))
@@ -189,7 +189,7 @@ void read_tensor_and_experts(const Config& config, Plan& plan) {
       throw Error(capacity->where(), fmt::format("a capacity of {}", plan.expert_capacity),
                   fmt::format("expected rows relative to the mean, up to {}; 0: no limit", kMost));
   }
-  set_count(config, "dispatch_type", plan.dispatch_dtype);
+  set_given(config, "dispatch_type", plan.dispatch_dtype);
   if (const auto seed = config.find("seed")) plan.seed = static_cast<std::uint64_t>(seed->count(0));
 }
 
@@ -210,19 +210,19 @@ void read_data(const Config& config, PlanRequest& request) {
   Plan& plan = request.plan;
   set_bucket(config, "bucket", plan.bucket);
   set_bucket(config, "first_bucket", plan.first_bucket);
-  set_count(config, "overlap", plan.overlap);
-  set_count(config, "overlap_parameters", plan.overlap_parameters);
-  set_count(config, "no_sync", plan.no_sync);
+  set_given(config, "overlap", plan.overlap);
+  set_given(config, "overlap_parameters", plan.overlap_parameters);
+  set_given(config, "no_sync", plan.no_sync);
   if (const auto zero = config.find("zero")) plan.zero_stage = static_cast<int>(zero->count(0, 3));
-  set_count(config, "prefetch", plan.prefetch);
-  set_count(config, "reshard", plan.reshard);
-  set_count(config, "hybrid_shard", plan.hybrid_shard, 0);
+  set_given(config, "prefetch", plan.prefetch);
+  set_given(config, "reshard", plan.reshard);
+  set_given(config, "hybrid_shard", plan.hybrid_shard, 0);
   if (const auto optimizer = config.find("optimizer"))
     request.optimizer = read_choice(*optimizer, {Optimizer::sgd, Optimizer::momentum, Optimizer::adam});
   read_offload(config, plan);
-  set_count(config, "accumulation_fusion", plan.accumulation_fusion);
-  set_count(config, "loss_parallel", plan.loss_parallel);
-  set_count(config, "embedding_parallel", plan.embedding_parallel);
+  set_given(config, "accumulation_fusion", plan.accumulation_fusion);
+  set_given(config, "loss_parallel", plan.loss_parallel);
+  set_given(config, "embedding_parallel", plan.embedding_parallel);
 }
 
 // One of `known`, a list of them, or none.
@@ -247,13 +247,13 @@ Parts read_parts(const Config& config, std::span<const Part> known) {
 
 void read_types(const Config& config, PlanRequest& request) {
   if (const auto precision = config.find("precision")) request.precision = read_floating(*precision);
-  set_count(config, "weight_type", request.plan.weight_dtype);
-  set_count(config, "gradient_type", request.plan.gradient_dtype);
-  set_count(config, "parameter_type", request.plan.parameter_dtype);
+  set_given(config, "weight_type", request.plan.weight_dtype);
+  set_given(config, "gradient_type", request.plan.gradient_dtype);
+  set_given(config, "parameter_type", request.plan.parameter_dtype);
   if (const auto scaling = config.find("scaling"))
     request.plan.scaling = read_choice(*scaling, {Scaling::delayed, Scaling::current, Scaling::block});
-  set_count(config, "wide_first_layers", request.plan.wide_first_layers, 0);
-  set_count(config, "wide_last_layers", request.plan.wide_last_layers, 0);
+  set_given(config, "wide_first_layers", request.plan.wide_first_layers, 0);
+  set_given(config, "wide_last_layers", request.plan.wide_last_layers, 0);
   if (const auto modules = config.find("wide_modules"))
     request.plan.wide_modules = read_parts(*modules, widenable_parts());
   // What optimizers keep their states in.

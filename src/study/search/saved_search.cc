@@ -109,9 +109,9 @@ std::string difference(const std::string& saved, const std::string& now) {
 // A plan that was simulated, is known to be longer, or was refused.
 bool is_possible(const SavedOutcome& outcome) {
   if (!outcome.reason.empty()) return true;
-  const Time none, busy = later(outcome.compute, outcome.exposed_communication);
+  const Time none;
   if (outcome.iteration == none) return outcome.is_given_up();
-  return outcome.compute >= none && outcome.exposed_communication >= none && busy <= outcome.iteration;
+  return outcome.iteration > none && outcome.compute >= none && outcome.exposed_communication >= none;
 }
 
 }  // namespace
