@@ -4,7 +4,9 @@
 // A monotone radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990): an event sits in the bucket of the highest bit
 // in which its time differs from the last time popped, so that equal times always share a bucket and stay in
 // scheduling order with no sequence number. Amortised O(64) moves per event in the worst case, about one in
-// practice; no allocation once the buckets have grown.
+// practice; no allocation once the buckets have grown. A bucket of a few events is sorted by insertion
+// instead of moved down, and what is scheduled among them is inserted there (as in the bottom rung of a
+// ladder queue; Tang, Goh, Thng 2005), which costs less than moving each several times.
 //
 // With observers, events of one time are handled in rounds: what is scheduled for this very moment during a
 // round belongs to the next one, and observers are told of the end of each. A simulation that only notes in
@@ -58,31 +60,26 @@ class EventQueue {
   // `time` must not be before now().
   void schedule(Time time, std::uint32_t target, std::uint64_t argument) {
     const std::size_t number = bucket_of(time);
-    Bucket& bucket = buckets_[number];
-    if (bucket.end == bucket.limit) [[unlikely]] {
-      schedule_in_more_room(time, target, argument);
+    if (number - 1 < near_buckets_) {  // none of bucket 0
+      insert_near(time, target, argument);
       return;
     }
-    occupied_ |= std::uint64_t{1} << number;
-    // Field by field: copied as a whole, the event would be read in pieces wider than it was written, which
-    // stalls the processor.
-    bucket.end->time = time;
-    bucket.end->argument = argument;
-    bucket.end->target = target;
-    ++bucket.end;
+    schedule_in(number, time, target, argument);
   }
 
   Time now() const { return now_; }
-  bool empty() const { return next_ == buckets_[0].size() && occupied_ <= 1; }
+  bool empty() const { return next_ == buckets_[0].size() && occupied_ <= 1 && near_.empty(); }
   std::int64_t handled() const { return handled_; }
 
-  // Of the earliest event that has not been handled, kEndOfTime if there is none. O(events of its bucket).
+  // Of the earliest event that has not been handled, kEndOfTime if there is none. O(1) but where the next
+  // events have yet to be sorted: O(these).
   Time next_time() const;
 
   // Calls `visit(event)` for every event that has not been handled, in no order that means anything.
   template <class Visit>
   void for_each_pending(const Visit& visit) const {
     for (const Event& event : buckets_[0].all().subspan(next_)) visit(event);
+    for (const Event& event : near_.all()) visit(event);
     for (std::size_t bucket = 1; bucket < buckets_.size(); ++bucket) {
       for (const Event& event : buckets_[bucket].all()) visit(event);
     }
@@ -111,15 +108,48 @@ class EventQueue {
     std::span<const Event> all() const { return {room.get(), end}; }
   };
 
+  // The events that come next, in order: all behind this moment that buckets 1 to `near_buckets_` would hold.
+  struct Near {
+    static constexpr std::size_t kRoom = 64, kMostTaken = 16;
+    std::array<Event, kRoom> room;
+    std::size_t first = 0, end = 0;
+    bool empty() const { return first == end; }
+    std::span<const Event> all() const { return std::span(room).subspan(first, end - first); }
+    void clear() { first = end = 0; }
+  };
+
+  // Field by field: copied as a whole, the event would be read in pieces wider than it was written, which
+  // stalls the processor.
+  static void put(Event& to, Time time, std::uint32_t target, std::uint64_t argument) {
+    to.time = time;
+    to.argument = argument;
+    to.target = target;
+  }
+
   std::size_t bucket_of(Time time) const {
     return static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(time.value ^ now_.value)));
   }
-  void schedule_in_more_room(Time time, std::uint32_t target, std::uint64_t argument);
+  void schedule_in_more_room(std::size_t number, Time time, std::uint32_t target, std::uint64_t argument);
+  void schedule_in(std::size_t number, Time time, std::uint32_t target, std::uint64_t argument) {
+    Bucket& bucket = buckets_[number];
+    if (bucket.end == bucket.limit) [[unlikely]] {
+      schedule_in_more_room(number, time, target, argument);
+      return;
+    }
+    occupied_ |= std::uint64_t{1} << number;
+    put(*bucket.end, time, target, argument);
+    ++bucket.end;
+  }
+  void insert_near(Time time, std::uint32_t target, std::uint64_t argument);
+  void put_back_near();
   bool advance(Time end);
+  bool move_down(Bucket& bucket, Time end);
   void handle_until(std::size_t stop);
 
   std::array<Bucket, 64> buckets_;  // times are not negative: their highest bit is never set
   std::uint64_t occupied_ = 0;      // a bit per bucket that may hold events
+  Near near_;
+  std::size_t near_buckets_ = 0;  // from bucket 1 on, whose events are near instead
   std::vector<EventHandler*> handlers_;
   std::vector<RoundObserver*> observers_;
   std::size_t next_ = 0;  // first event of bucket 0 that is not handled yet

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <random>
 #include <string>
 
@@ -98,6 +99,40 @@ TEST(EventQueue, EqualsAStableSortOnRandomRuns) {
     ASSERT_TRUE(queue.run());
     ASSERT_EQ(recorder.seen, expected) << "seed " << seed;
     ASSERT_TRUE(pending.empty());
+  }
+}
+
+// Ends fall between events that lie close together, and what is scheduled then comes before them.
+TEST(EventQueue, EqualsAStableSortWhereRunsStopAnywhere) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937_64 random(seed);
+    EventQueue queue;
+    Recorder recorder(queue);
+    std::vector<Seen> scheduled;
+    std::int64_t end = 0;
+    for (int slice = 0; slice < 60; ++slice) {
+      const std::uint64_t width = std::uint64_t{1} << (random() % 12);
+      for (std::uint64_t i = random() % (slice % 7 == 0 ? 100 : 6); i > 0; --i) {
+        const std::int64_t time = end + static_cast<std::int64_t>(random() % width);
+        queue.schedule(Time(time), recorder.target(), scheduled.size());
+        scheduled.push_back({time, scheduled.size()});
+      }
+      end += static_cast<std::int64_t>(random() % 300);
+      queue.run(Time(end));
+      std::vector<Seen> expected;
+      std::ranges::copy_if(scheduled, std::back_inserter(expected),
+                           [&](const Seen& event) { return event.time < end; });
+      std::ranges::stable_sort(expected, {}, &Seen::time);
+      ASSERT_EQ(recorder.seen, expected) << "seed " << seed;
+      Time next = kEndOfTime;
+      for (const Seen& event : scheduled) {
+        if (event.time >= end) next = std::min(next, Time(event.time));
+      }
+      ASSERT_EQ(queue.next_time(), next) << "seed " << seed;
+    }
+    queue.schedule(kEndOfTime, recorder.target(), 0);
+    EXPECT_FALSE(queue.run());
+    EXPECT_EQ(recorder.seen.size(), scheduled.size());
   }
 }
 
