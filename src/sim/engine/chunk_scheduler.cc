@@ -22,14 +22,17 @@ struct GoesAfter {
 ChunkScheduler::ChunkScheduler(std::size_t ranks, std::int64_t active_limit, ChunkOrder order)
     : active_limit_(active_limit), order_(order), ranks_(ranks) {}
 
-ChunkScheduler::Queue& ChunkScheduler::at(std::int32_t rank, std::uint32_t queue) {
-  std::vector<Queue>& queues = ranks_[static_cast<std::size_t>(rank)];
+std::uint32_t ChunkScheduler::queue(std::int32_t rank, std::uint32_t name) {
+  RankQueues& known = ranks_[static_cast<std::size_t>(rank)];
   // A rank uses the queues of the few dimensions that its groups span, so that a sorted list is smaller and
   // quicker than a table of all.
-  auto found = std::lower_bound(queues.begin(), queues.end(), queue,
-                                [](const Queue& known, std::uint32_t name) { return known.name < name; });
-  if (found == queues.end() || found->name != queue) found = queues.insert(found, {queue, {}, 0});
-  return *found;
+  const auto found = std::ranges::lower_bound(
+      known.by_name, name, {}, [&](std::uint32_t number) { return known.queues[number].name; });
+  if (found != known.by_name.end() && known.queues[*found].name == name) return *found;
+  const auto number = static_cast<std::uint32_t>(known.queues.size());
+  known.by_name.insert(found, number);
+  known.queues.push_back({name, {}, 0});
+  return number;
 }
 
 void ChunkScheduler::add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk) {
@@ -51,7 +54,7 @@ std::optional<WaitingChunk> ChunkScheduler::next(std::int32_t rank, std::uint32_
 void ChunkScheduler::add_state(StateDigest& state) const {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     // What waits is told by the runner, which knows where in its program each chunk stands.
-    for (const Queue& queue : ranks_[rank]) state.add('s', rank, queue.name, queue.active);
+    for (const Queue& queue : ranks_[rank].queues) state.add('s', rank, queue.name, queue.active);
   }
 }
 

@@ -31,15 +31,19 @@ class ChunkScheduler {
  public:
   ChunkScheduler(std::size_t ranks, std::int64_t active_limit, ChunkOrder order);
 
+  // The number of a rank's queue of this name, made when first asked for. All below name queues by number.
+  std::uint32_t queue(std::int32_t rank, std::uint32_t name);
   // Queues the rank has used so far, by ascending name.
-  std::size_t queues(std::int32_t rank) const { return ranks_[static_cast<std::size_t>(rank)].size(); }
-  std::uint32_t queue(std::int32_t rank, std::size_t index) const {
-    return ranks_[static_cast<std::size_t>(rank)][index].name;
+  std::size_t queues(std::int32_t rank) const {
+    return ranks_[static_cast<std::size_t>(rank)].by_name.size();
+  }
+  std::uint32_t queue_at(std::int32_t rank, std::size_t place) const {
+    return ranks_[static_cast<std::size_t>(rank)].by_name[place];
   }
   // Whether `next` takes one out of that queue.
-  bool has_next(std::int32_t rank, std::size_t index) const {
-    const Queue& queue = ranks_[static_cast<std::size_t>(rank)][index];
-    return !queue.waiting.empty() && queue.active < active_limit_;
+  bool has_next(std::int32_t rank, std::uint32_t queue) const {
+    const Queue& here = at(rank, queue);
+    return !here.waiting.empty() && here.active < active_limit_;
   }
   void add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk);
   // Takes the first waiting chunk out, if the queue has a slot for it. The caller starts it, or says `drop`
@@ -58,11 +62,20 @@ class ChunkScheduler {
     std::vector<WaitingChunk> waiting;  // a binary heap
     std::int64_t active = 0;
   };
-  Queue& at(std::int32_t rank, std::uint32_t queue);  // made when first asked for
+  struct RankQueues {
+    std::vector<Queue> queues;           // by number
+    std::vector<std::uint32_t> by_name;  // their numbers, by ascending name
+  };
+  Queue& at(std::int32_t rank, std::uint32_t queue) {
+    return ranks_[static_cast<std::size_t>(rank)].queues[queue];
+  }
+  const Queue& at(std::int32_t rank, std::uint32_t queue) const {
+    return ranks_[static_cast<std::size_t>(rank)].queues[queue];
+  }
 
   std::int64_t active_limit_;
   ChunkOrder order_;
-  std::vector<std::vector<Queue>> ranks_;  // queues by ascending name
+  std::vector<RankQueues> ranks_;
 };
 
 }  // namespace armilla

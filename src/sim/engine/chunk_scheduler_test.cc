@@ -12,6 +12,7 @@ WaitingChunk chunk(std::uint64_t issued, std::uint32_t index, std::int32_t prior
 // The order in which two chunks each of three collectives get the only slot.
 std::vector<std::pair<std::uint64_t, std::uint32_t>> order_of(ChunkOrder order) {
   ChunkScheduler scheduler(1, 1, order);
+  EXPECT_EQ(scheduler.queue(0, 4), 0U);
   for (const auto& [issued, priority] : {std::pair{0, 5}, std::pair{1, 9}, std::pair{2, 5}}) {
     for (std::uint32_t index = 0; index < 2; ++index)
       scheduler.add(0, 0, chunk(static_cast<std::uint64_t>(issued), index, priority));
@@ -35,6 +36,13 @@ TEST(ChunkScheduler, OrdersAreWhatTheirNamesSay) {
 
 TEST(ChunkScheduler, LimitsEachQueueOfEachRankByItself) {
   ChunkScheduler scheduler(2, 2, ChunkOrder::fifo);
+  for (const std::int32_t rank : {0, 1}) {
+    EXPECT_EQ(scheduler.queue(rank, 7), 0U);
+    EXPECT_EQ(scheduler.queue(rank, 5), 1U);
+    EXPECT_EQ(scheduler.queue(rank, 7), 0U);
+    EXPECT_EQ(scheduler.queues(rank), 2U);
+    EXPECT_EQ(scheduler.queue_at(rank, 0), 1U) << "not by name";
+  }
   for (std::uint32_t i = 0; i < 3; ++i) scheduler.add(1, 1, chunk(0, i));
   scheduler.add(0, 1, chunk(0, 7));
   EXPECT_EQ(scheduler.next(1, 1)->chunk, 0U);
@@ -48,6 +56,7 @@ TEST(ChunkScheduler, LimitsEachQueueOfEachRankByItself) {
 
 TEST(ChunkScheduler, AChunkStartedBeyondTheLimitDelaysTheNext) {
   ChunkScheduler scheduler(1, 1, ChunkOrder::fifo);
+  scheduler.queue(0, 0);
   scheduler.add(0, 0, chunk(0, 0));
   ASSERT_TRUE(scheduler.next(0, 0).has_value());
   scheduler.start_beyond_limit(0, 0);

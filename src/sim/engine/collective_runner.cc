@@ -82,8 +82,10 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
       part.real = group.real[m];
       part.run = static_cast<std::uint32_t>(runs_.size());
     }
-    runs_.push_back(
-        std::make_unique<ChunkRun>(ChunkRun{id, chunk, plans[chunk], &group, first, members, members}));
+    if (spare_runs_.empty()) spare_runs_.push_back(std::make_unique<ChunkRun>());
+    *spare_runs_.back() = {id, chunk, plans[chunk], &group, first, members, members};
+    runs_.push_back(std::move(spare_runs_.back()));
+    spare_runs_.pop_back();
   }
 }
 
@@ -169,11 +171,12 @@ void CollectiveRunner::enter_phase(std::uint32_t id) {
   // that they have not come to yet could stop both for good.
   const bool is_awaited = std::any_of(part.early.begin(), part.early.end(),
                                       [&](std::uint32_t place) { return place >> kStepBits == part.phase; });
+  part.queue = scheduler_.queue(part.rank, queue_of(part));
   if (is_awaited) {
-    scheduler_.start_beyond_limit(part.rank, queue_of(part));
+    scheduler_.start_beyond_limit(part.rank, part.queue);
     start_phase(id, true);
   } else {
-    scheduler_.add(part.rank, queue_of(part),
+    scheduler_.add(part.rank, part.queue,
                    {part.run, member, part.phase, part.sequence, part.priority, run.chunk});
     refill_ = true;
   }
@@ -209,7 +212,8 @@ void CollectiveRunner::fill_slots(std::int32_t rank) {
   while (refill_) {
     refill_ = false;
     for (std::size_t i = 0; i < scheduler_.queues(rank); ++i) {
-      if (scheduler_.has_next(rank, i)) fill_slots(rank, scheduler_.queue(rank, i));
+      const std::uint32_t queue = scheduler_.queue_at(rank, i);
+      if (scheduler_.has_next(rank, queue)) fill_slots(rank, queue);
     }
   }
 }
@@ -394,7 +398,7 @@ void CollectiveRunner::act(std::uint32_t id) {
   part.noted = false;
   switch (part.state) {
     case State::waiting:
-      scheduler_.start_beyond_limit(part.rank, queue_of(part));
+      scheduler_.start_beyond_limit(part.rank, part.queue);
       start_phase(id, true);
       return;
     case State::reduced:
@@ -416,7 +420,6 @@ void CollectiveRunner::act(std::uint32_t id) {
 
 void CollectiveRunner::finish_phase(std::uint32_t id) {
   Part& part = parts_[id];
-  const std::uint32_t queue = queue_of(part);
   ChunkInterval report;
   report.node = instances_[run_of(part).instance].issues[id - run_of(part).first_part].node;
   report.chunk = run_of(part).chunk;
@@ -426,7 +429,7 @@ void CollectiveRunner::finish_phase(std::uint32_t id) {
   report.end = context_.queue.now();
   client_.chunk_finished(part.rank, report);
   if (part.holds_slot) {
-    scheduler_.finished(part.rank, queue);
+    scheduler_.finished(part.rank, part.queue);
     refill_ = true;
   }
   ++part.phase;
@@ -440,7 +443,7 @@ void CollectiveRunner::finish_chunk(std::uint32_t id) {
   part.state = State::done;
   if (--run.members_left == 0) {
     parts_.release(run.first_part, run.members);
-    runs_[part.run].reset();
+    spare_runs_.push_back(std::move(runs_[part.run]));
   }
   instances_.finish_chunk(instance, member);
 }

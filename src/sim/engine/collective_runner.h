@@ -103,6 +103,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
     std::int32_t in_flight = 0;    // sends of a step with a window
     std::int32_t here = 0;         // its position in the current phase's line of ranks
     std::uint32_t tree = kNoTree;  // that the phase takes
+    std::uint32_t queue = 0;       // of the scheduler, where it needs a slot in the current phase
     std::uint32_t run = 0;
     std::int32_t priority = 0;
     std::uint64_t sequence = 0;  // of the collective, among those that the rank issued
@@ -172,8 +173,9 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   std::vector<std::vector<std::pair<std::uint32_t, Time>>> beyond_;  // by call: what it takes, by shape
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<ChunkRun>> runs_;
-  mutable std::size_t closed_ = 0;  // runs before it are over
-  Blocks<Part> parts_;              // a block per chunk
+  std::vector<std::unique_ptr<ChunkRun>> spare_runs_;  // that are over: their memory is used again
+  mutable std::size_t closed_ = 0;                     // runs before it are over
+  Blocks<Part> parts_;                                 // a block per chunk
   Slots<Windowed> windowed_;
   std::vector<std::uint32_t> first_noted_;  // part, per simulated rank
   std::vector<std::uint32_t> turn_;         // the parts being acted on

@@ -143,13 +143,14 @@ void NativeRun::round_over() {
   }
   rounds_ = round_time_ == queue_.now() ? rounds_ + 1 : 1;
   round_time_ = queue_.now();
-  order_.take_turns([&](std::int32_t rank) {
+  const bool any = order_.take_turns([&](std::int32_t rank) {
     if (order_.is_marked(rank, TurnPart::memoised)) memoised_.take_turn(rank);
     if (order_.is_marked(rank, TurnPart::runner)) runner_.take_turn(rank);
     if (order_.is_marked(rank, TurnPart::custom)) custom_.take_turn(rank);
     if (order_.is_marked(rank, TurnPart::walker)) walker_.take_turn(rank);
   });
   memoised_.round_over();
+  if (!any) return;  // what the rest looks at is as it was
   time_fold_.round_over();
   progress_.messages_done(network_->messages() - network_->messages_under_way());
 }

@@ -64,15 +64,18 @@ class Order final : public EventHandler {
   bool is_marked(std::int32_t rank, TurnPart part) const {
     return (marked_[static_cast<std::size_t>(rank)] & static_cast<std::uint8_t>(part)) != 0;
   }
-  // Calls `take_turn(rank)` for every marked rank. What a rank marks during its own turn is part of it.
+  // Calls `take_turn(rank)` for every marked rank; false where there is none. What a rank marks during its
+  // own turn is part of it.
   template <class TakeTurn>
-  void take_turns(const TakeTurn& take_turn) {
+  bool take_turns(const TakeTurn& take_turn) {
+    if (turns_.empty()) return false;
     if (rule_ == OrderRule::rounds_by_number) std::sort(turns_.begin(), turns_.end());
     for (std::size_t i = 0; i < turns_.size(); ++i) {
       take_turn(turns_[i]);
       marked_[static_cast<std::size_t>(turns_[i])] = 0;
     }
     turns_.clear();
+    return true;
   }
 
   // In rounds, within a turn or behind all: plays what has turns of its own, as if those of this round

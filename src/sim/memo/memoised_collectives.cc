@@ -301,7 +301,7 @@ void MemoisedCollectives::play_what_has_ties() {
   for (const Holder& holder : holding_) next_held_ = std::min(next_held_, holder.next);
 }
 
-void MemoisedCollectives::round_over() {
+void MemoisedCollectives::pass_on_what_cannot_wait() {
   while (!gathering_.empty()) pass_on_gathered(gathering_.back());
   play_what_has_ties();
 }

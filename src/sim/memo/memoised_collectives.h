@@ -72,7 +72,9 @@ class MemoisedCollectives final : public CollectiveExecutor,
   std::uint32_t target() const { return target_; }
   // At the end of a round, after the turns: who gathered in vain is passed on, and played is what might have
   // to begin among others in the next moment.
-  void round_over();
+  void round_over() {
+    if (!gathering_.empty() || next_held_ != kEndOfTime) pass_on_what_cannot_wait();
+  }
   void handle(std::uint64_t performance) override;  // is over
   void take_turn(std::int32_t rank);
 
@@ -157,6 +159,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   static void lose_patience(Group& group) { group.patience -= group.patience > 0 ? 1 : 0; }
   void let_go(std::uint32_t id);
   void catch_up(std::uint32_t id, Time until);
+  void pass_on_what_cannot_wait();
   void play_what_has_ties();
   void finish(std::uint32_t id, std::uint32_t member, std::int32_t rank);
 

@@ -33,6 +33,7 @@ std::int32_t GroupLayout::flat_position(std::int32_t rank) const {
 GroupLayout lay_out(const std::vector<std::int32_t>& ranks, const Machine& machine) {
   GroupLayout layout;
   layout.ranks = ranks;
+  layout.by_rank.reserve(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i)
     layout.by_rank.emplace_back(ranks[i], static_cast<std::int32_t>(i));
   layout.consecutive = true;
@@ -44,6 +45,7 @@ GroupLayout lay_out(const std::vector<std::int32_t>& ranks, const Machine& machi
   std::int64_t product = 1;
   for (const Dimension& dimension : machine.dimensions) {
     std::vector<std::int32_t> occupied;
+    occupied.reserve(ranks.size());
     for (const std::int32_t rank : ranks) occupied.push_back(coordinate(rank, stride, dimension.size));
     std::sort(occupied.begin(), occupied.end());
     occupied.erase(std::unique(occupied.begin(), occupied.end()), occupied.end());
