@@ -3,22 +3,23 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 
 namespace armilla {
 
-inline std::int64_t checked_multiply(std::int64_t a, std::int64_t b, const std::string& where) {
+inline std::int64_t checked_multiply(std::int64_t a, std::int64_t b, std::string_view where) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product))
-    throw Error(where, "sizes overflow 64 bits", "check the dimensions");
+    throw Error(std::string(where), "sizes overflow 64 bits", "check the dimensions");
   return product;
 }
 
-inline std::int64_t checked_add(std::int64_t a, std::int64_t b, const std::string& where) {
+inline std::int64_t checked_add(std::int64_t a, std::int64_t b, std::string_view where) {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum))
-    throw Error(where, "sizes overflow 64 bits", "check the dimensions");
+    throw Error(std::string(where), "sizes overflow 64 bits", "check the dimensions");
   return sum;
 }
 

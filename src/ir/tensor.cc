@@ -61,13 +61,13 @@ std::string_view name_of(ValueKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::int64_t element_count(const Shape& shape, const std::string& where) {
+std::int64_t element_count(const Shape& shape, std::string_view where) {
   std::int64_t count = 1;
   // A zero dimension makes the product zero only after the others were checked for overflow.
   bool empty = false;
   for (const std::int64_t dimension : shape) {
     if (dimension < 0)
-      throw Error(where, fmt::format("the shape {} has a negative dimension", to_text(shape)));
+      throw Error(std::string(where), fmt::format("the shape {} has a negative dimension", to_text(shape)));
     if (dimension == 0) {
       empty = true;
     } else {
@@ -78,7 +78,7 @@ std::int64_t element_count(const Shape& shape, const std::string& where) {
 }
 
 // Rounded up to whole bytes: numbers of four or two bits are packed.
-Bytes size_of(std::int64_t elements, DType dtype, const std::string& where) {
+Bytes size_of(std::int64_t elements, DType dtype, std::string_view where) {
   return Bytes(checked_add(checked_multiply(elements, bits_of(dtype), where), 7, where) / 8);
 }
 

@@ -41,9 +41,9 @@ using Shape = std::vector<std::int64_t>;
 
 // Throws Error when the product overflows or a dimension is negative; `where` names the tensor. A scalar has
 // one element.
-std::int64_t element_count(const Shape& shape, const std::string& where);
+std::int64_t element_count(const Shape& shape, std::string_view where);
 // Rounded up to whole bytes. Throws as element_count does.
-Bytes size_of(std::int64_t elements, DType dtype, const std::string& where);
+Bytes size_of(std::int64_t elements, DType dtype, std::string_view where);
 std::string to_text(const Shape& shape);  // "32x3x224x224"; "scalar"
 
 // A sequence, an optional or a map holds tensors and has no shape of its own.

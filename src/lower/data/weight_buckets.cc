@@ -56,6 +56,9 @@ class BucketBuilder {
   std::vector<Unit> units_of(std::int32_t chunk) const {
     std::vector<Unit> units;
     const std::vector<std::uint32_t>& shapes = chunks_[static_cast<std::size_t>(chunk)].shapes;
+    std::size_t most = 0;
+    for (const std::uint32_t shape : shapes) most += model_.shapes[shape].weights.size();
+    units.reserve(most);
     for (std::size_t b = 0; b < shapes.size(); ++b) {
       for (const WeightGroup& group : model_.shapes[shapes[b]].weights) {
         if (group.elements > 0) units.push_back({{chunk, static_cast<std::int32_t>(b)}, &group});

@@ -21,7 +21,9 @@ namespace armilla {
 class SlotBuilder {
  public:
   SlotBuilder(std::vector<std::int32_t> first, std::int32_t count)
-      : first_(std::move(first)), count_(count), forwards_(first_.size()), backwards_(first_.size()) {}
+      : first_(std::move(first)), count_(count), forwards_(first_.size()), backwards_(first_.size()) {
+    slots_.reserve(2 * first_.size() * static_cast<std::size_t>(std::max(count, 0)));
+  }
 
   void forward(std::int32_t chunk) { add(PipelineAction::forward, chunk, next(forwards_, chunk), false); }
   void backward(std::int32_t chunk) { add(PipelineAction::backward, chunk, next(backwards_, chunk), false); }
