@@ -78,6 +78,25 @@ void check_expert_position(const Model& model, const Plan& plan, std::int64_t po
   }
 }
 
+void check_tables(const Model& model, const Plan& plan, const std::string& where) {
+  if (plan.embedding_parallel || plan.tensor == 1) return;
+  const auto has = [](const Operator& op, std::uint32_t parameter) {
+    return std::ranges::find(op.parameters, parameter) != op.parameters.end();
+  };
+  for (const Operator& table : model.operators) {
+    if (!is_table(table)) continue;
+    for (const std::uint32_t parameter : table.parameters) {
+      if (std::ranges::none_of(model.operators,
+                               [&](const Operator& op) { return !is_table(op) && has(op, parameter); }))
+        continue;
+      throw Error(where,
+                  "plan.embedding_parallel false for a model whose head has the weights of its embedding",
+                  "tensor parallelism divides the head, and so the weights that both share; leave it out",
+                  {"plan.embedding_parallel"});
+    }
+  }
+}
+
 Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) {
   Degrees degrees;
   degrees.tensor = plan.tensor;
@@ -262,6 +281,7 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
   check_attention_heads(model, plan, where);
   check_sequence_parallel(model, plan, where);
   check_context(model, plan, where);
+  check_tables(model, plan, where);
   check_expert_position(model, plan, expert_position, where);
   return ModelSharder(model, plan, expert_position).shard();
 }

@@ -618,6 +618,12 @@ TEST(ShardModel, RefusesWhatCannotBe) {
   plan = plan_of(1, 1, 8);
   plan.expert = 8;
   EXPECT_EQ(error(mixtral, plan, 8), "plan: expert position 8 of plan.expert 8");
+  plan = plan_of(2);
+  plan.embedding_parallel = false;
+  EXPECT_EQ(error(llama, plan), "no error");  // its head has weights of its own
+  EXPECT_EQ(error(zoo_model("gpt2-124m"), plan),
+            "plan: plan.embedding_parallel false for a model whose head has the weights of its embedding\n"
+            "  hint: tensor parallelism divides the head, and so the weights that both share; leave it out");
   EXPECT_NE(error(llama, plan_of(0)), "no error");
   EXPECT_NE(error(llama, plan_of(-8)), "no error");
   EXPECT_NE(error(llama, plan_of(1, 1'000'000'000)), "no error");
