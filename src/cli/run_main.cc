@@ -10,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <filesystem>
 #include <new>
 #include <set>
@@ -26,7 +25,7 @@ namespace armilla {
 namespace {
 
 // Scripts tell by the exit code whose fault it is.
-constexpr int kDone = 0, kOurBug = 1, kUserInput = 2, kInterrupted = 128 + SIGINT;
+constexpr int kDone = 0, kOurBug = 1, kUserInput = 2;
 
 int report(const Session& session, const std::string& text) {
   const bool colour = session.progress && session.colour;
@@ -345,7 +344,7 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
     return kDone;
   } catch (const Interrupted& interrupted) {
     report(session, interrupted.what());
-    return kInterrupted;
+    return 128 + CatchInterrupt::signal();  // as the shell has it
   } catch (const Error& error) {
     let_the_leader_speak();
     return report(session, error.what());

@@ -9,7 +9,7 @@
 
 namespace armilla {
 
-// Returns the exit code: 0 done, 1 our bug, 2 the user's input, 130 interrupted.
+// Returns the exit code: 0 done, 1 our bug, 2 the user's input, 130 or 143 interrupted (128 and the signal).
 int run_main(const std::vector<std::string>& arguments, const Session& session);
 
 bool is_terminal(int descriptor);

@@ -63,18 +63,18 @@ def main():
         return run(arguments, pathlib.Path(folder))
 
 
-def interrupt(command, folder, whole):
-    """Whether Ctrl-C ends a search with exit code 130 and what it has found. Sooner and later until it comes in between."""
+def interrupt(command, folder, whole, how):
+    """Whether a signal ends a search with what it has found and its own exit code. Sooner and later until it comes in between."""
     found, wait = folder / "interrupted.json", 0.4 * whole
     for _ in range(12):
         found.unlink(missing_ok=True)
         process = subprocess.Popen([*command, "--json", found], stderr=subprocess.DEVNULL)
         time.sleep(wait)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(how)
         code = process.wait()
         if code == 0:
             wait *= 0.6
-        elif code != 130:
+        elif code != 128 + how:
             print(f"an interrupted search ended with exit code {code}")
             return False
         elif found.exists() and json.loads(found.read_text())["ranking"]:
@@ -91,7 +91,7 @@ def run(arguments, folder):
     begin = time.monotonic()
     subprocess.run([*command, "--json", folder / "whole.json"], check=True)
     whole = time.monotonic() - begin
-    if not interrupt(command, folder, whole):
+    if not all(interrupt(command, folder, whole, how) for how in (signal.SIGINT, signal.SIGTERM)):
         return 1
     database = folder / "plans.db"
     saved, kills, slowness = {}, 0, 1

@@ -63,6 +63,7 @@ Seat::Seat() {
     return;
   }
   end_with(parent);
+  ::signal(SIGTERM, SIG_IGN);  // is for the leader, too, which ends this one when it has what it needs
   ::close(pair[0]);
   socket_ = pair[1];
   void* shared = ::mmap(nullptr, sizeof *at_work_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
