@@ -136,6 +136,26 @@ TEST(EventQueue, EqualsAStableSortWhereRunsStopAnywhere) {
   }
 }
 
+// More than are kept sorted.
+TEST(EventQueue, TakesManyCloseEventsWhileOthersAreHandled) {
+  std::mt19937_64 random(1);
+  EventQueue queue;
+  Recorder recorder(queue);
+  constexpr Time kFirst(1 << 20);
+  std::vector<Seen> expected = {{kFirst.value, 0}};
+  recorder.on_event = [&](std::uint64_t argument) {
+    if (argument != 0) return;
+    for (std::uint64_t number = 1; number <= 200; ++number) {
+      expected.push_back({kFirst.value + static_cast<std::int64_t>(random() % 100), number});
+      queue.schedule(Time(expected.back().time), recorder.target(), number);
+    }
+  };
+  queue.schedule(kFirst, recorder.target(), 0);
+  ASSERT_TRUE(queue.run());
+  std::ranges::stable_sort(expected, {}, &Seen::time);
+  EXPECT_EQ(recorder.seen, expected);
+}
+
 // What happened apart from the rest is made up for with the clock set back, the rest goes on as if
 // nothing had been.
 TEST(EventQueue, GoesBackForWhatHappenedApart) {

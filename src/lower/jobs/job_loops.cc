@@ -55,7 +55,7 @@ struct Round {
 std::vector<Round> rounds_in(std::span<const PipelineSlot> slots, std::size_t first, std::size_t end,
                              std::size_t chunks, const Passes& each) {
   std::vector<Round> rounds;
-  rounds.reserve(end - first);
+  if (end > first) rounds.reserve(end - first);
   // Backward passes are one slot or two.
   for (const std::int64_t slots_of_backward : {1, 2}) {
     const std::size_t length =
