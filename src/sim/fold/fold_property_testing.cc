@@ -18,6 +18,12 @@ RandomJob RandomJobs::make() {
 }
 
 RandomJob RandomJobs::make_looping(std::uint32_t loops) {
+  make_repeating(loops);
+  shorten(kMostMessages);
+  return job_;
+}
+
+void RandomJobs::make_repeating(std::uint32_t loops) {
   begin();
   loops_ = true;
   std::vector<std::uint32_t> first;
@@ -36,7 +42,6 @@ RandomJob RandomJobs::make_looping(std::uint32_t loops) {
     close_loops(first);
     add_steps(pick(3));
   }
-  return job_;
 }
 
 RandomJob RandomJobs::make_drifting() {
@@ -125,19 +130,18 @@ RandomJob RandomJobs::make_on_links() {
 }
 
 RandomJob RandomJobs::make_looping_on_links(std::uint32_t loops) {
-  make_looping(loops);
+  make_repeating(loops);
   put_on_links();
-  if (loops > 1) shorten_over_detours();
+  const std::string& routing = job_.study.network.parameters.at("routing").value;
+  const bool detours = routing == "valiant" || routing == "progressive";
+  shorten(detours ? kMostMessages / 5 : kMostMessages);
   return job_;
 }
 
-// Over nodes at random a message takes some thirty links, and rates are worked out at each that begins or
-// ends: one job of 70,000 messages took longer than all others together. Those that send many come into no
-// state again, however often they go round.
-void RandomJobs::shorten_over_detours() {
-  constexpr double kMostMessages = 4500;
-  const std::string& routing = job_.study.network.parameters.at("routing").value;
-  if (routing != "valiant" && routing != "progressive") return;
+// One job of 70,000 messages took longer than all others together: the more over links, where rates are
+// worked out at each that begins or ends, and over nodes at random, where each takes some thirty of them.
+// Those that send many come into no state again, however often they go round.
+void RandomJobs::shorten(double most_messages) {
   double messages = 0;
   try {
     CollectivePlanner planner(job_.study.machine, job_.study.collectives, promises_of(job_.study.network));
@@ -145,11 +149,11 @@ void RandomJobs::shorten_over_detours() {
         effort_of(job_.graph, issued_by(job_.graph), unfolded(job_.graph), planner, HUGE_VAL).all_messages;
   } catch (const Error&) {  // as it will be when it is played
   }
-  if (messages <= kMostMessages) return;
+  if (messages <= most_messages) return;
   job_.study.collectives.chunks = 1;
   for (Program& program : job_.graph.programs) {
     for (Loop& loop : program.loops)
-      loop.more = std::max(2U, static_cast<std::uint32_t>(loop.more * kMostMessages / messages));
+      loop.more = std::max(2U, static_cast<std::uint32_t>(loop.more * most_messages / messages));
   }
 }
 

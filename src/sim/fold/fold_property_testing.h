@@ -49,16 +49,19 @@ class RandomJobs {
   RandomJob make_drifting();
 
  private:
+  static constexpr double kMostMessages = 20'000;
+
   std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
   bool one_in(std::uint32_t n) { return pick(n) == 0; }
 
   void begin();
   void add_step();
+  void make_repeating(std::uint32_t loops);
   void close_loops(const std::vector<std::uint32_t>& first);
   void add_cables(Dimension& dimension);
   void make_machine();
   void put_on_links();
-  void shorten_over_detours();
+  void shorten(double most_messages);
   void make_graph();
   void make_groups();
   void make_choices();
