@@ -214,7 +214,7 @@ GOALS = (
     ("training", "nanotron (ultrascale)", r"ultrascale ", "rank", 0.9, "0.73 on all 701 rows: steps that wait for something that is no kernel and no message (below)"),
     ("training", "TPU, MI350X, MI355X", r"\S+ (TPU|MI3)", "mape", 12, "XLA's own scheduling; mixtures of experts with a capacity, and casts around their products in fp8"),
     ("memory", "peaks of memory", r"", "median", 3, "losses in fp32 and allocators that round up, outside Megatron; what a compiled backward pass gives back"),
-    ("memory", "peaks of memory, 90 %", r"", "p90", 8, "the same"),
+    ("memory", "peaks of memory, 90 %", r"", "p90", 8, "losses in fp32 and allocators that round up, outside Megatron; what a compiled backward pass gives back"),
     ("collectives", "from 1 MiB, one node", r".* 1 node from", "mape", 8, "7.0 % on all 4,262 rows that we know; of those here many are of 1 to 4 MiB, where sources differ by a factor of 3 on the same machine"),
     ("collectives", "from 1 MiB, several nodes", r".* \d+ nodes from", "mape", 15, ""),
     ("collectives", "below 1 MiB", r".* below", "mape", 20, "sources that differ by a factor of 3 on the same machine"),

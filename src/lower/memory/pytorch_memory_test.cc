@@ -410,9 +410,10 @@ TEST(PytorchMemory, NothingIsFreedLateOnManyRanks) {
   EXPECT_GT(late(32, 512), Bytes(0));
 }
 
-// Nine arrays of an eighth of the weights, in memory that the optimizer's states (8 bytes per parameter, of
-// which a rank has an eighth) and the working set do not use later.
-TEST(PytorchMemory, ArraysThatExchangeWeightsTakeMemoryWhereShardsAreLarge) {
+// All weights once in shards and once in one array, and the rank's own shard, in memory of which later the
+// optimizer's states (8 bytes per parameter, divided among the replicas) use as much as they are.
+TEST(PytorchMemory, ArraysThatExchangeWeightsTakeMemoryWhereTheyAreLarge) {
+  // Beside what is lost, and the weights, in bytes.
   const auto idle = [](std::int64_t replicas, std::int64_t sequence, Host host) {
     const Model model = read_described_yaml(
         fmt::format("family: llama\nlayers: 4\nhidden: 1024\nheads: 8\nfeed_forward: 4096\n"
@@ -427,21 +428,57 @@ TEST(PytorchMemory, ArraysThatExchangeWeightsTakeMemoryWhereShardsAreLarge) {
     const MemoryUse use = hybrid_memory(lower_hybrid(model, plan), plan, Device()).front().use;
     const Bytes in_use = use.weights + use.gradients + use.optimizer + use.activations + use.temporary +
                          use.communication_buffers();
-    const double expected =
-        static_cast<double>(use.weights.value) * (1 + (1 - 4.0) / static_cast<double>(replicas)) -
-        static_cast<double>(use.temporary.value);
     return std::pair(static_cast<double>(use.fragmentation.value) - 0.04 * static_cast<double>(in_use.value),
-                     expected);
+                     static_cast<double>(use.weights.value));
   };
   constexpr double kRounding = 1'024;
-  const auto [lost, expected] = idle(8, 256, Host::eager);
-  EXPECT_GT(expected, 1e6);
-  EXPECT_NEAR(lost, expected, kRounding);
-  // Two replicas: the states take as much.
-  EXPECT_NEAR(idle(2, 256, Host::eager).first, 0, kRounding);
-  // Activations leave blocks that are large enough.
-  EXPECT_NEAR(idle(8, 4096, Host::eager).first, 0, kRounding);
+  for (const std::int64_t replicas : {2, 8}) {
+    const auto [lost, weights] = idle(replicas, 256, Host::eager);
+    EXPECT_NEAR(lost, weights * (2 + (1 - 4.0) / static_cast<double>(replicas)), kRounding);
+  }
+  // Activations leave blocks that are large enough for shards, then for all weights.
+  const auto [lost, weights] = idle(8, 4096, Host::eager);
+  EXPECT_NEAR(lost, weights * (1 - 4.0 / 8), kRounding);
+  EXPECT_NEAR(idle(8, 16384, Host::eager).first, 0, kRounding);
   EXPECT_NEAR(idle(8, 256, Host::compiled).first, 0, kRounding);
+}
+
+// They would take the last of the memory, and are given back for what is in use.
+TEST(PytorchMemory, ArraysThatExchangeWeightsAreGivenBackWhereMemoryRunsShort) {
+  const std::string text =
+      "family: llama\nlayers: 4\nhidden: 1024\nheads: 8\nfeed_forward: 4096\nvocabulary: 32768\n"
+      "sequence: 256\n";
+  const Model model = read_described_yaml(text, "m", {});
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.zero_stage = 1;
+  plan.ranks = 8;
+  plan.batch = 1;
+  const auto use_on = [&](Bytes memory) {
+    Device device;
+    device.memory = memory;
+    return hybrid_memory(lower_hybrid(model, plan), plan, device).front().use;
+  };
+  const MemoryUse roomy = use_on(Bytes(0));
+  const Bytes all = roomy.needed();
+  EXPECT_EQ(use_on(all + Bytes(1'000'000)).fragmentation, roomy.fragmentation);
+  const MemoryUse narrow = use_on(all - Bytes(1'000'000));
+  EXPECT_LT(narrow.fragmentation + Bytes(200'000'000), roomy.fragmentation);
+}
+
+// Shards of the optimizer whose gradients have wider arrays of their own exchange these.
+TEST(PytorchMemory, OnlyGradientsThatHaveNoArraysAreExchangedInBuckets) {
+  const auto buckets = [](int zero_stage, DType gradients) {
+    Plan plan = plan_under(Framework::pytorch, Host::eager);
+    plan.ranks = 4;
+    plan.zero_stage = zero_stage;
+    plan.gradient_dtype = gradients;
+    const MemoryUse use = use_under(plan);
+    return std::pair(use.buffer(MemoryBuffer::gradient_buckets), use.weights);
+  };
+  const Bytes weights = buckets(0, DType::fp32).second;
+  EXPECT_EQ(buckets(0, DType::fp32).first, weights);
+  EXPECT_EQ(buckets(1, DType::fp32).first, Bytes(0));
+  EXPECT_EQ(buckets(1, DType::bf16).first, weights);
 }
 
 // Tables that are not divided are whole on every rank, which looks up its own tokens alone.
@@ -465,13 +502,6 @@ TEST(PytorchMemory, WholeEmbeddingsAreOnEveryTensorRank) {
 }
 
 // It is one operation, which makes the gradient where the probabilities are.
-TEST(PytorchMemory, ALossOverPartsOfTheVocabularyHoldsTheLogitsBesideThem) {
-  Plan plan = plan_under(Framework::pytorch, Host::eager);
-  plan.ranks = plan.tensor = 2;
-  EXPECT_EQ(shape_under(plan, kLlamaLayers + 1).working, Bytes(4 * kLlamaTokens * kLlamaVocabulary / 2));
-}
-
-// So does one that is told to be such where a rank has all of it.
 TEST(PytorchMemory, ALossInPlaceHoldsOneGradient) {
   Plan plan = plan_under(Framework::pytorch, Host::eager);
   plan.loss = LossKernel::in_place;

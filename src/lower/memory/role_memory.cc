@@ -111,7 +111,10 @@ std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
   if (plan.zero_stage < 2) {
     if (plan.data() == 1) return 0;
     if (parts.copies_gradients) return all;
-    return plan.framework == Framework::pytorch ? narrow : 0;
+    // Shards of the optimizer that work on arrays in a wider type go without DDP: those arrays are exchanged
+    // where they are (nanotron's make_ddp).
+    if (plan.framework != Framework::pytorch || (plan.zero_stage == 1 && keeps_gradients(plan))) return 0;
+    return narrow;
   }
   // Whole gradients are there anyway, and exchanged when the activations are gone.
   if (plan.no_sync && plan.micro_batches > 1) return 0;
@@ -229,16 +232,24 @@ bool device_is_behind(const RoleParts& parts, const Plan& plan, const Device& de
          parts.layer_flops / rate > kHostSeconds + kHostSecondsPerRank * static_cast<double>(plan.tensor);
 }
 
-// The largest tensor that a product of the forward pass makes.
-std::int64_t largest_output(const ShardedModel& model, const BlockShape& shape) {
+// The largest tensor that a product of the forward pass makes; `wide`: as the loss reads it.
+std::int64_t largest_output(const ShardedModel& model, const BlockShape& shape, bool wide) {
   std::int64_t most = 0;
   for (const PassStep& step : shape.forward.steps) {
     if (step.kind != NodeKind::compute) continue;
     const Work& work = model.works[step.work];
     for (const Gemm& gemm : work.gemms)
-      most = std::max(most, size_of(checked_multiply(gemm.m, gemm.n, kWhere), work.dtype, kWhere).value);
+      most = std::max(
+          most,
+          size_of(checked_multiply(gemm.m, gemm.n, kWhere), wide ? DType::fp32 : work.dtype, kWhere).value);
   }
   return most;
+}
+
+// Whether the loss reads logits in fp32.
+bool is_wide(const Plan& plan) {
+  const LossKernel loss = loss_kernel_of(plan);
+  return loss == LossKernel::wide || loss == LossKernel::in_place;
 }
 
 // How many blocks' tensors CUDA's queue holds back, of passes that follow each other: the last goes forward,
@@ -319,8 +330,8 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
       if (flops > 0 && (parts.layer_flops == 0 || flops < parts.layer_flops)) parts.layer_flops = flops;
       summed = add(summed, exchanged.summed);
       parts.gathered = std::max(parts.gathered, exchanged.gathered);
-      if (!last)
-        parts.largest_output = std::max(parts.largest_output, largest_output(model, model.shapes[shape]));
+      parts.largest_output =
+          std::max(parts.largest_output, largest_output(model, model.shapes[shape], last && is_wide(plan)));
       parts.buffers = add(parts.buffers, model.shapes[shape].buffers.value);
     }
     if (summed > parts.summed) {
@@ -344,29 +355,27 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
 
 namespace {
 
-// Under ZeRO-1 replicas exchange their shards of the weights in flat arrays, one of its own and one of each
-// replica (nanotron's all_gather_coalesced), when activations are gone. Shards larger than the blocks that
-// these leave in the allocator's cache take memory of their own. Later it is there for others: for the
-// optimizer's states, which came with the first step and took the cache's blocks, for the working set of the
-// loss and for what is freed late.
-std::int64_t exchange_arrays(const RoleParts& parts, const Plan& plan, const MemoryUse& use) {
+// Under ZeRO-1 replicas exchange their shards of the weights when activations are gone: in one of the rank's
+// own and one for each replica (nanotron's all_gather_coalesced), and for the whole in one array more, in
+// which PyTorch gathers (newLikeFlat of its ProcessGroupNCCL). Those that are larger than the blocks that
+// activations leave in the allocator's cache take memory of their own, which the next step has for the
+// optimizer's states: they came with the first step and took the cache's blocks.
+std::int64_t exchange_arrays(const RoleParts& parts, const Plan& plan) {
   if (!runs_operator_by_operator(plan) || plan.zero_stage != 1) return 0;
-  std::int64_t arrays = 0, shard = 0, elements = 0;
+  std::int64_t whole = 0, shard = 0, elements = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t ways = shards(bucket, plan);
     if (ways == 1) continue;
-    const std::int64_t of_rank = rounded_up(bucket.weights.value, ways);
-    shard = add(shard, of_rank);
-    arrays = add(arrays, add(bucket.weights.value, of_rank));
+    shard = add(shard, rounded_up(bucket.weights.value, ways));
+    whole = add(whole, bucket.weights.value);
     elements = add(elements, rounded_up(bucket.elements, ways));
   }
-  if (shard <= parts.largest_output) return 0;
+  std::int64_t arrays = 0;
+  if (whole > parts.largest_output) arrays = add(arrays, whole);
+  if (shard > parts.largest_output) arrays = add(arrays, add(whole, shard));
   const Bytes states =
       size_of(checked_multiply(elements, state_words(plan.optimizer), kWhere), plan.state_dtype, kWhere);
-  std::int64_t others = states.value;
-  for (const Bytes other : {use.temporary, use.buffer(MemoryBuffer::freed_late)})
-    others = add(others, other.value);
-  return std::max<std::int64_t>(0, arrays - others);
+  return std::max<std::int64_t>(0, arrays - states.value);
 }
 
 // For tensors that are freed late beside others of so many bytes: where memory runs short, PyTorch's
@@ -463,7 +472,9 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   // A caching allocator loses a part of what is in use, kFragmentation of lower/memory.h, and what only the
   // exchange of weights uses. What is freed late is not in use.
   const auto lost = static_cast<std::int64_t>(static_cast<double>(sum) * kFragmentation);
-  const std::int64_t idle = std::min(exchange_arrays(parts, plan, use), room_for(add(sum, late), use));
+  // Where there is no room for all, blocks in use nowhere are given back, and all of them.
+  const std::int64_t arrays = exchange_arrays(parts, plan);
+  const std::int64_t idle = arrays <= room_for(add(sum, late), use) ? arrays : 0;
   use.fragmentation = Bytes(add(lost, idle));
   // Only to be told of an overflow.
   add(add(sum, late), use.fragmentation.value);

@@ -22,7 +22,7 @@ struct RoleParts {
   // Of the blocks of a chunk whose forward pass has tensor parallelism sum whole tensors, or gather logits:
   // how many, and the bytes of these tensors; of the chunk with most.
   std::int64_t summing_blocks = 0, summed = 0;
-  std::int64_t largest_output = 0;  // bytes of what a product makes, but for the logits
+  std::int64_t largest_output = 0;  // bytes of what a product makes, of logits as the loss reads them
   double layer_flops = 0;           // of both passes of the least of these blocks that computes products
   std::int64_t gathered = 0;        // bytes of the largest input of a product that tensor parallelism gathers
   bool copies_gradients = false;    // into the buckets

@@ -257,10 +257,11 @@ namespace {
 
 // Beside the fp32 probabilities, which are kept: Megatron's kernel makes their gradient where they are, so
 // that there are the logits before and their gradient after. Operator by operator two gradients in fp32, of
-// the probabilities and of what they were made from (the logits themselves are gone by then); in the logits'
-// type the caller's logits are there, too. A loss over parts of the vocabulary is one operation to autograd,
-// which makes the gradient where the probabilities are, of fp32 logits (nanotron's _ShardedCrossEntropy). A
-// compiled loss keeps the logits: beside them is their gradient.
+// the probabilities and of what they were made from (the logits themselves are gone by then), over parts of
+// the vocabulary three, a one-hot one, the exponentials and their sum (torch.distributed's loss_parallel); in
+// the logits' type the caller's logits are there, too. A loss that is one operation to autograd makes the
+// gradient where the probabilities are, of fp32 logits (nanotron's _ShardedCrossEntropy). A compiled loss
+// keeps the logits: beside them is their gradient.
 Bytes loss_working_set(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
   constexpr std::int64_t kWide = 32;
   const Bytes wide = local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan));
@@ -270,8 +271,8 @@ Bytes loss_working_set(const Model& model, const Operator& op, const Layout& lay
   if (plan.framework == Framework::megatron) return over_parts ? logits * 2 : logits;
   if (loss_kernel_of(plan) == LossKernel::fused) return logits;
   if (loss_kernel_of(plan) == LossKernel::narrow) return logits * 3;
-  const bool in_place = loss_kernel_of(plan) == LossKernel::in_place || over_parts;
-  return in_place && plan.host != Host::compiled ? logits * 2 : wide * 2;
+  if (loss_kernel_of(plan) == LossKernel::in_place && plan.host != Host::compiled) return logits * 2;
+  return wide * (over_parts ? 3 : 2);
 }
 
 }  // namespace

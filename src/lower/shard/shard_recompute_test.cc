@@ -102,6 +102,19 @@ TEST(LossKernels, HoldWhatTheirTypesTake) {
             head(LossKernel::fused, Host::compiled).working);
 }
 
+// Over parts of the vocabulary a one-hot array, the exponentials and their sum are there at once; where the
+// loss is one operation, the logits and their gradient.
+TEST(LossKernels, HoldThreeArraysOverPartsOfTheVocabulary) {
+  const auto working = [](LossKernel loss) {
+    Plan plan = pytorch_plan(Host::eager, 4);
+    plan.loss = loss;
+    return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 3).working;
+  };
+  constexpr std::int64_t kPart = kGatedTokens * kGatedVocabulary / 4;
+  EXPECT_EQ(working(LossKernel::wide), Bytes(12 * kPart));
+  EXPECT_EQ(working(LossKernel::in_place), Bytes(4 * kPart));
+}
+
 TEST(LossKernels, GatherDividedLogitsUnlessTheLossIsParallel) {
   LossKernel loss = LossKernel::narrow;
   const auto head = [&](bool parallel, std::int64_t tensor) {

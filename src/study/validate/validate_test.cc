@@ -211,6 +211,18 @@ TEST(RowStudy, EmbeddingAndLossCountAsLayersWhereTheseDoNotDivide) {
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.stage_blocks.empty());
 }
 
+TEST(RowStudy, UnevenPipelinesOfMegatronsTestsHaveTwoLayersAtTheirEnds) {
+  MeasuredPlan row = small_row();
+  row.layers = 12;
+  row.pipeline = 4;
+  row.data = row.devices / 4;
+  row.tensor = 1;
+  row.source = "tests/functional_tests/test_cases/gpt/gpt3_mcore_te_tp1_pp4_vp1_uneven_pipeline";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.stage_blocks, (std::vector<std::int64_t>{3, 4, 4, 3}));
+  row.layers = 13;
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.stage_blocks.empty());
+}
+
 TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
   MeasuredPlan row = small_row();
   row.model = "Qwen3_30B_a3B";
