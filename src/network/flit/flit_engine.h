@@ -48,7 +48,6 @@ class FlitEngine {
   void skip_until(std::int64_t end);
 
   std::int64_t flit_hops() const { return flit_hops_; }
-  std::int64_t flits_inside() const { return flits_inside_; }            // between their nodes
   std::int64_t credits_under_way() const { return credits_under_way_; }  // back to who sends
   // Every buffer empty, every credit where it began, no virtual channel taken: what must hold when all has
   // arrived.

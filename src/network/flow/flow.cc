@@ -95,7 +95,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       capacities.push_back(static_cast<double>(bits) * sharing.bandwidth_factor);
   }
   const std::vector<double> widths = capacities;
-  MaxMin rates(std::move(capacities));
+  MaxMin rates(capacities);
 
   const auto delay_ns = [&](std::span<const MaxMin::Use> uses) {
     double sum = 0;

@@ -7,16 +7,9 @@
 
 namespace armilla {
 
-MaxMin::MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
-               std::vector<double> weights)
-    : links_(capacities.size()), flows_(weights.size()), uses_(std::move(uses)), place_(uses_.size()) {
-  set_quantum(capacities.empty() ? 1 : std::ranges::max(capacities));
-  for (std::size_t link = 0; link < links_.size(); ++link) set_capacity(links_[link], capacities[link]);
-  for (std::size_t flow = 0; flow < flows_.size(); ++flow) {
-    flows_[flow].weight = weights[flow];
-    flows_[flow].begin = begin[flow];
-    flows_[flow].end = begin[flow + 1];
-  }
+MaxMin::MaxMin(std::span<const double> capacities)
+    : MaxMin(capacities.empty() ? 1 : std::ranges::max(capacities)) {
+  for (const double capacity : capacities) add_link(capacity);
 }
 
 MaxMin::MaxMin(double largest) {

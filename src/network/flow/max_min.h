@@ -30,18 +30,13 @@ class MaxMin {
   // and so do all its copies.
   using Use = LinkShare;
 
-  // Of all flows that will ever be: flow f uses uses[begin[f]] to uses[begin[f + 1] - 1], a link twice only
-  // with different shares. Weights > 0.
-  MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
-         std::vector<double> weights);
-
-  // None yet: flows are opened.
-  explicit MaxMin(std::vector<double> capacities) : MaxMin(std::move(capacities), {0}, {}, {}) {}
+  explicit MaxMin(std::span<const double> capacities);
   // Nor links: these are added, none with more capacity than `largest`.
   explicit MaxMin(double largest);
   std::uint32_t add_link(double capacity);
 
-  // One more flow, which is not there yet: its number, that of a closed one or a new one.
+  // One more flow, which is not there yet: its number, that of a closed one or a new one. It uses a link
+  // twice only with different shares; weights are above 0.
   std::uint32_t open(std::span<const Use> uses, double weight = 1);
   // Other links for a flow that is not there.
   void change(std::uint32_t flow, std::span<const Use> uses);

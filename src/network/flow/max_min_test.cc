@@ -53,8 +53,6 @@ TEST(MaxMin, AgreesWithFillingUpWhileFlowsComeAndGo) {
     Sharing sharing;
     const int links = 1 + below(8), flows = 1 + below(12);
     for (int i = 0; i < links; ++i) sharing.capacities.push_back(1 + below(10));
-    std::vector<std::uint32_t> begin = {0};
-    std::vector<MaxMin::Use> all;
     for (int i = 0; i < flows; ++i) {
       std::vector<MaxMin::Use> uses;
       for (int link = 0; link < links; ++link) {
@@ -62,12 +60,12 @@ TEST(MaxMin, AgreesWithFillingUpWhileFlowsComeAndGo) {
           uses.push_back({.link = static_cast<std::uint32_t>(link), .share = below(2) == 0 ? 1.0 : 0.05});
       }
       if (uses.empty()) uses.push_back({.link = 0, .share = 1.0});
-      all.insert(all.end(), uses.begin(), uses.end());
-      begin.push_back(static_cast<std::uint32_t>(all.size()));
       sharing.flows.push_back(uses);
       sharing.weights.push_back(1 + below(3));
     }
-    MaxMin shares(sharing.capacities, begin, all, sharing.weights);
+    MaxMin shares(sharing.capacities);
+    for (std::size_t flow = 0; flow < sharing.flows.size(); ++flow)
+      shares.open(sharing.flows[flow], sharing.weights[flow]);
     std::vector<bool> there(sharing.flows.size());
     for (int step = 0; step < 30; ++step) {
       for (int change = below(3); change >= 0; --change) {
@@ -88,7 +86,8 @@ TEST(MaxMin, AgreesWithFillingUpWhileFlowsComeAndGo) {
 
 // Two pairs of links without a flow in common: a change in one leaves the other alone.
 TEST(MaxMin, LooksOnlyAtWhatIsConnected) {
-  MaxMin shares({10, 10}, {0, 1, 2, 3, 4}, {{0, 1}, {0, 1}, {1, 1}, {1, 1}}, {1, 1, 1, 1});
+  MaxMin shares(std::vector<double>{10, 10});
+  for (const std::uint32_t link : {0, 0, 1, 1}) shares.open(std::vector<MaxMin::Use>{{link, 1}});
   for (std::uint32_t flow = 0; flow < 4; ++flow) shares.add(flow);
   EXPECT_EQ(shares.solve().size(), 4U);
   shares.remove(1);

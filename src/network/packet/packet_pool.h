@@ -45,7 +45,6 @@ class PacketPool {
   Packet& operator[](std::uint32_t packet) { return packets_[packet]; }
   const Packet& operator[](std::uint32_t packet) const { return packets_[packet]; }
   std::size_t size() const { return packets_.size(); }
-  bool has_telemetry() const { return has_telemetry_; }
   Telemetry& telemetry(std::uint32_t packet) { return telemetry_[packet]; }
 
   // Places of others may move.

@@ -12,7 +12,6 @@ FoldedFamily fold_family(const GroupFamily& family, const RankClasses& classes) 
   const auto simulated = static_cast<std::size_t>(classes.simulated());
   folded.group_of.assign(simulated, -1);
   folded.member_of.assign(simulated, 0);
-  std::vector<std::int32_t> class_of_group(family.groups.size(), -1);
   for (std::size_t s = 0; s < simulated; ++s) {
     const std::int32_t group = family.group_of[static_cast<std::size_t>(classes.real[s])];
     // Groups whose members are of the same classes are one: the first simulated rank that is not in one yet

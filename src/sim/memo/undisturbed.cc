@@ -15,7 +15,7 @@ namespace {
 
 // Whether the ranks of any group differ in their coordinate in one of these dimensions whose links are passed
 // on.
-bool passes_in(const GroupFamily& family, const Machine& machine, std::uint32_t dimensions = UINT32_MAX) {
+bool passes_in(const GroupFamily& family, const Machine& machine, std::uint32_t dimensions) {
   const Topology topology(machine);
   for (std::uint32_t d = 0; d < topology.dimensions(); ++d) {
     if (d < 32 && (dimensions >> d & 1) == 0) continue;
@@ -102,11 +102,12 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
   const LoneGroups lone(graph, beside == Beside::messages ? some : parts_->issued, study_.machine,
                         study_.what_if, classes, planner, AtOnce::of_a_pass);
   // Rings serve in another way where several senders use them, be it elsewhere and at other times.
-  const std::uint32_t shared = shared_dimensions(graph, parts_->issued, study_.machine, classes, planner);
+  const std::uint32_t disturbed =
+      beside == Beside::messages ? UINT32_MAX
+                                 : shared_dimensions(graph, parts_->issued, study_.machine, classes, planner);
   for (std::uint32_t family = 0; family < classes.families.size(); ++family) {
     if (!is_asked_for(family)) continue;
-    if (passes_in(graph.families[family], study_.machine, shared)) return false;
-    if (beside == Beside::messages && passes_in(graph.families[family], study_.machine)) return false;
+    if (passes_in(graph.families[family], study_.machine, disturbed)) return false;
     for (std::size_t group = 0; group < classes.families[family].groups.size(); ++group) {
       if (!lone.contains(family, static_cast<std::int32_t>(group))) return false;
     }

@@ -14,7 +14,6 @@
 
 namespace armilla {
 
-inline constexpr std::uint16_t kNodesSend = 0;
 inline std::uint16_t sender_of_family(std::uint32_t family) {
   return static_cast<std::uint16_t>(1 + family % UINT16_MAX);
 }
