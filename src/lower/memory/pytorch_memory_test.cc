@@ -443,6 +443,28 @@ TEST(PytorchMemory, ArraysThatExchangeWeightsTakeMemoryWhereTheyAreLarge) {
   EXPECT_NEAR(idle(8, 256, Host::compiled).first, 0, kRounding);
 }
 
+// A block that held logits in fp32 is large enough for a shard, one of logits in bf16 is not.
+TEST(PytorchMemory, ArraysThatExchangeWeightsFitWhereTheLossHeldLogits) {
+  const std::string text =
+      "family: llama\nlayers: 4\nhidden: 1024\nheads: 8\nfeed_forward: 4096\nvocabulary: 32768\n"
+      "sequence: 200\n";
+  const Model model = read_described_yaml(text, "m", {});
+  // In weights.
+  const auto idle = [&](LossKernel loss) {
+    Plan plan = plan_under(Framework::pytorch, Host::eager);
+    plan.zero_stage = 1;
+    plan.ranks = 16;
+    plan.loss = loss;
+    const MemoryUse use = hybrid_memory(lower_hybrid(model, plan), plan, Device()).front().use;
+    const Bytes in_use = use.weights + use.gradients + use.optimizer + use.activations + use.temporary +
+                         use.communication_buffers();
+    return (static_cast<double>(use.fragmentation.value) - 0.04 * static_cast<double>(in_use.value)) /
+           static_cast<double>(use.weights.value);
+  };
+  EXPECT_NEAR(idle(LossKernel::in_place), 1 - 4.0 / 16, 1e-6);
+  EXPECT_NEAR(idle(LossKernel::narrow), 2 + (1 - 4.0) / 16, 1e-6);
+}
+
 // They would take the last of the memory, and are given back for what is in use.
 TEST(PytorchMemory, ArraysThatExchangeWeightsAreGivenBackWhereMemoryRunsShort) {
   const std::string text =

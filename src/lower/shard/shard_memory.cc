@@ -271,7 +271,7 @@ Bytes loss_working_set(const Model& model, const Operator& op, const Layout& lay
   if (plan.framework == Framework::megatron) return over_parts ? logits * 2 : logits;
   if (loss_kernel_of(plan) == LossKernel::fused) return logits;
   if (loss_kernel_of(plan) == LossKernel::narrow) return logits * 3;
-  if (loss_kernel_of(plan) == LossKernel::in_place && plan.host != Host::compiled) return logits * 2;
+  if (loss_kernel_of(plan) == LossKernel::in_place) return logits * 2;
   return wide * (over_parts ? 3 : 2);
 }
 

@@ -105,14 +105,16 @@ TEST(LossKernels, HoldWhatTheirTypesTake) {
 // Over parts of the vocabulary a one-hot array, the exponentials and their sum are there at once; where the
 // loss is one operation, the logits and their gradient.
 TEST(LossKernels, HoldThreeArraysOverPartsOfTheVocabulary) {
-  const auto working = [](LossKernel loss) {
-    Plan plan = pytorch_plan(Host::eager, 4);
+  const auto working = [](LossKernel loss, Host host = Host::eager) {
+    Plan plan = pytorch_plan(host, 4);
     plan.loss = loss;
     return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 3).working;
   };
   constexpr std::int64_t kPart = kGatedTokens * kGatedVocabulary / 4;
   EXPECT_EQ(working(LossKernel::wide), Bytes(12 * kPart));
   EXPECT_EQ(working(LossKernel::in_place), Bytes(4 * kPart));
+  EXPECT_EQ(working(LossKernel::wide, Host::compiled), Bytes(12 * kPart)) << "an operator of its own";
+  EXPECT_EQ(working(LossKernel::in_place, Host::compiled), Bytes(4 * kPart));
 }
 
 TEST(LossKernels, GatherDividedLogitsUnlessTheLossIsParallel) {
