@@ -242,6 +242,9 @@ std::string dump_machine(const Machine& machine) {
     text += fmt::format("dimension {} {} {} bandwidth {} B/s latency {} ps efficiency {}\n", d.name,
                         name_of(d.kind), d.size, d.bandwidth.value, d.latency.value, d.efficiency);
     if (d.own_block.value > 0) text += fmt::format("own block {} B/s\n", d.own_block.value);
+    if (d.trees_of_two.value > 0 || d.trees_of_more.value > 0)
+      text +=
+          fmt::format("trees of two {} B/s of more {} B/s\n", d.trees_of_two.value, d.trees_of_more.value);
     for (const CollectiveProtocol& protocol : d.protocols) text += dump_protocol(protocol);
     if (d.in_switch) text += "in the switch: " + dump_protocol(*d.in_switch);
     for (const MemberCable& cable : d.cables)

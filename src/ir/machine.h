@@ -137,6 +137,10 @@ struct Dimension {
   // At which the collective library moves what stays in a member's own memory: of n blocks of a collective
   // only n - 1 pass to others (docs/models/kernels.md). 0: not counted.
   Bandwidth own_block{};
+  // What that library takes its trees for at most, per device, where it chooses between them and its rings:
+  // among two members of the dimension, and among more (docs/models/collectives.md). 0: for no less than the
+  // links.
+  Bandwidth trees_of_two{}, trees_of_more{};
   // Switches that reduce and multicast: the algorithm that has them do so ("nvls", "sharp"), used where it is
   // faster, and what it takes beyond its schedule.
   std::optional<CollectiveProtocol> in_switch{};

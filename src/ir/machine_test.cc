@@ -103,8 +103,11 @@ TEST(Machine, ItsTextHasEveryFigureOfAProtocol) {
     protocol.*figure = Time(7);
     EXPECT_TRUE(differs());
   }
-  machine.dimensions.front().own_block = Bandwidth(7);
-  EXPECT_TRUE(differs());
+  for (Bandwidth Dimension::*const figure :
+       {&Dimension::own_block, &Dimension::trees_of_two, &Dimension::trees_of_more}) {
+    machine.dimensions.front().*figure = Bandwidth(7);
+    EXPECT_TRUE(differs());
+  }
 }
 
 TEST(Machine, ItsTextSaysWhetherItGrows) {

@@ -278,6 +278,11 @@ Dimension read_machine_dimension(const Config& config, std::size_t index) {
   read_efficiency(config, "efficiency", dimension.efficiency);
   if (const auto protocols = config.find("protocols")) dimension.protocols = read_protocols(*protocols);
   if (const auto own_block = config.find("own_block")) dimension.own_block = own_block->bandwidth();
+  if (const auto limit = config.find("tree_limit")) {
+    dimension.trees_of_two = limit->at("two").bandwidth();
+    dimension.trees_of_more = limit->at("more").bandwidth();
+    limit->reject_unknown_keys();
+  }
   if (const auto in_switch = config.find("in_switch")) {
     if (dimension.kind != DimensionKind::switched)
       throw Error(in_switch->where(), "the dimension has no switch", "its kind is to be Switch");

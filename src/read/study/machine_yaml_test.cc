@@ -117,6 +117,21 @@ TEST(MachineYaml, ReadsDimensions) {
   EXPECT_FALSE(machine.elastic);
 }
 
+TEST(MachineYaml, ReadsWhatIsExpectedOfTrees) {
+  const std::string limited =
+      replaced_line(kMachine, "kind: Switch", "kind: Switch, tree_limit: {two: 23.6GB/s, more: 17.8GB/s}");
+  const Machine machine = read_machine(Config::parse(limited, "m.yaml"));
+  EXPECT_EQ(machine.dimensions[0].trees_of_two, Bandwidth(0));
+  EXPECT_EQ(machine.dimensions[1].trees_of_two, gigabytes_per_second(23.6));
+  EXPECT_EQ(machine.dimensions[1].trees_of_more, gigabytes_per_second(17.8));
+  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, tree_limit: {two: 1GB/s}")
+                .find("tree_limit: the key 'more' is missing"),
+            std::string::npos);
+  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, tree_limit: {two: 1GB/s, more: 1GB/s, ten: 1GB/s}")
+                .find("tree_limit.ten: unknown key 'ten'"),
+            std::string::npos);
+}
+
 TEST(MachineYaml, TheDeviceMayStandInPlace) {
   const Machine machine = read_machine(
       Config::parse(replaced_line(kMachine, "v100-16gb-sxm2",
@@ -145,7 +160,7 @@ TEST(MachineYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(machine_error("latency: 1us", "latency: 1us, lanes: 4"),
             "m.yaml:4:73: dimensions.0.lanes: unknown key 'lanes'\n"
             "  hint: known: bandwidth, cables, efficiency, in_switch, kind, latency, name, "
-            "own_block, protocols, size");
+            "own_block, protocols, size, tree_limit");
   EXPECT_NE(machine_error("kind: Switch",
                           "kind: Switch, in_switch: {name: nvls, launch: 1us, step: 1us, level: 1us}")
                 .find("in_switch.level: unknown key 'level'"),

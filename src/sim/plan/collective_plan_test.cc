@@ -2,72 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include "base/error_testing.h"
+#include "sim/plan/collective_plan_testing.h"
 #include "sim/plan/link_limit.h"
-#include "sim/simulate.h"
 
 namespace armilla {
 namespace {
-
-class NothingTakesTime : public CostModel {
- public:
-  Time time(const Work&) const override { return Time(0); }
-  FlopRate peak(DType) const override { return teraflops(1); }
-};
-
-Machine machine_of(std::vector<Dimension> dimensions) {
-  Machine machine;
-  machine.name = "test";
-  machine.dimensions = std::move(dimensions);
-  machine.device.memory_bandwidth = gigabytes_per_second(1000);
-  return machine;
-}
-
-Dimension dimension_like(const char* name, DimensionKind kind, std::int64_t size, double gigabytes = 50) {
-  return {name, kind, size, gigabytes_per_second(gigabytes), microseconds(1)};
-}
-
-Machine torus(std::initializer_list<std::int64_t> sizes, double gigabytes = 50) {
-  std::vector<Dimension> dimensions;
-  const char* const names[] = {"x", "y", "z", "w"};
-  for (const std::int64_t size : sizes)
-    dimensions.push_back(dimension_like(names[dimensions.size()], DimensionKind::ring, size, gigabytes));
-  return machine_of(std::move(dimensions));
-}
-
-CollectiveCall call_of(CollectiveKind kind, std::int64_t bytes) {
-  CollectiveCall call;
-  call.kind = kind;
-  call.bytes = Bytes(bytes);
-  return call;
-}
-
-Graph graph_for(const Machine& machine, const CollectiveCall& call) {
-  Graph graph;
-  graph.ranks = rank_count(machine);
-  graph.program_of.resize(static_cast<std::size_t>(graph.ranks));
-  graph.collectives = {call};
-  graph.families = {world_family(graph.ranks)};
-  graph.programs.emplace_back().add(NodeKind::collective, Phase::other, graph.names.add("c"), -1, 0, {});
-  return graph;
-}
-
-Result run(const Machine& machine, const CollectiveCall& call, const CollectiveOptions& options = {},
-           const SimulationOptions& simulation = {}) {
-  Study study;
-  study.machine = machine;
-  study.collectives = options;
-  return simulate(graph_for(machine, call), study, NothingTakesTime(), simulation);
-}
 
 Time bound_of(const Machine& machine, const CollectiveCall& call) {
   const Graph graph = graph_for(machine, call);
   return least_time_on_links(call, lay_out(graph.families[0].groups[0], machine), machine, 0);
 }
-
-constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
 
 // 2 x 63/64 x 1 GiB over six links of 50 GB/s are 7.05 ms.
 TEST(MultiAxis, ATorusAllReducesOverAllItsLinks) {
@@ -303,79 +248,6 @@ TEST(CollectivePlan, StepsBetweenNodesCountLatencyOnce) {
   EXPECT_EQ(odd.collectives[0].algorithm, even.collectives[0].algorithm);
   EXPECT_GT(even.iteration, odd.iteration);
   EXPECT_LT(in_seconds(even.iteration), 1.1 * in_seconds(odd.iteration));
-}
-
-// From node to node, rings of all ranks, one per NIC, carry more than a hierarchy: of an all-gather (n - 1) /
-// n. Trees carry half of an all-reduce between two nodes. Whoever names an algorithm gets its own bytes.
-TEST(CollectivePlan, NodesExchangeWhatTheLibrarysRingsAndTreesCarry) {
-  constexpr std::int64_t kInside = 4;
-  const auto carried = [&](CollectiveKind kind, std::int64_t nodes, Time level, bool wish) {
-    Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, kInside, 400),
-                                  dimension_like("rail", DimensionKind::switched, nodes, 50)});
-    machine.dimensions[1].protocols = {CollectiveProtocol{"Simple", Time(0), Time(0), 1, level, Time(0)}};
-    CollectiveOptions options;
-    if (wish) options.algorithms = {"halving-doubling"};
-    const Result result = run(machine, call_of(kind, kGibibyte), options);
-    for (const LinkUse& link : result.links) {
-      if (link.dimension == 1) return static_cast<double>(link.bytes.value) * kInside / kGibibyte;
-    }
-    return 0.0;
-  };
-  constexpr double kRounded = 1e-6;
-  for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
-    EXPECT_NEAR(carried(kind, 2, Time(0), false), 7.0 / 8, kRounded);
-    EXPECT_NEAR(carried(kind, 8, Time(0), false), 31.0 / 32, kRounded);
-    EXPECT_NEAR(carried(kind, 8, Time(0), true), 7.0 / 8, kRounded);
-  }
-  constexpr CollectiveKind kReduce = CollectiveKind::all_reduce;
-  EXPECT_NEAR(carried(kReduce, 2, Time(0), false), 1, kRounded);
-  EXPECT_NEAR(carried(kReduce, 2, microseconds(1e6), false), 7.0 / 4, kRounded);  // trees that never pay
-  EXPECT_NEAR(carried(kReduce, 8, Time(0), false), 31.0 / 16, kRounded);
-  EXPECT_NEAR(carried(kReduce, 8, Time(0), true), 7.0 / 4, kRounded);
-  EXPECT_NEAR(carried(CollectiveKind::all_to_all, 8, Time(0), false), 7.0 / 8 * kInside, kRounded);
-}
-
-// What is carried, the time and the name are those of the same way: more bytes never take less time where
-// trees begin to pay.
-TEST(CollectivePlan, RingsGiveWayToTreesWithoutAStep) {
-  Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 8, 400),
-                                dimension_like("rail", DimensionKind::switched, 2, 4)});
-  machine.dimensions[1].protocols = {
-      CollectiveProtocol{"plain", Time(0), microseconds(20), 1, microseconds(10'000), microseconds(3)}};
-  Time before;
-  for (std::int64_t mebibytes = 64; mebibytes <= 1024; mebibytes += 64) {
-    const Result result = run(machine, call_of(CollectiveKind::all_reduce, mebibytes << 20));
-    const std::string_view crosses =
-        mebibytes < 690 ? "(as rings)" : "(as trees)";  // 20 ms pay from 697 MiB on
-    EXPECT_TRUE(result.collectives[0].algorithm.find(crosses) != std::string::npos)
-        << mebibytes << " MiB: " << result.collectives[0].algorithm;
-    EXPECT_GT(result.iteration, before) << mebibytes << " MiB";
-    before = result.iteration;
-  }
-  CollectiveOptions named;
-  named.algorithms = {"halving-doubling"};
-  const Result own = run(machine, call_of(CollectiveKind::all_reduce, kGibibyte), named);
-  EXPECT_EQ(own.collectives[0].algorithm.find("(as"), std::string::npos);
-}
-
-// Two servers of two A100 (microsoft/vidur, a100_dgx): NCCL's all-reduces have rings up to 8 MiB, trees up to
-// 16, rings up to 64 and trees again, to the byte. Rings send 2 (n - 1) / n = 1.5 times as much; NCCL expects
-// 0.92 times 0.7, 0.8, 0.7, 0.7 and 0.8 of their bandwidth of trees.
-TEST(CollectivePlan, TreesAreTakenWhereTheLibraryExpectsMuchOfThem) {
-  Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 2, 400),
-                                dimension_like("rail", DimensionKind::switched, 2, 4)});
-  machine.dimensions[1].protocols = {CollectiveProtocol{"Simple", Time(0), Time(0), 1}};
-  const auto crosses = [&](std::int64_t bytes) {
-    const std::string way = run(machine, call_of(CollectiveKind::all_reduce, bytes)).collectives[0].algorithm;
-    return way.find("(as trees)") != std::string::npos ? "trees" : "rings";
-  };
-  constexpr std::int64_t kMebibyte = 1 << 20;
-  constexpr std::int64_t kLittle = 4096;
-  for (const auto& [from, way, before] :
-       {std::tuple(8, "trees", "rings"), {16, "rings", "trees"}, {64, "trees", "rings"}}) {
-    EXPECT_STREQ(crosses(from * kMebibyte), way) << from << " MiB";
-    EXPECT_STREQ(crosses(from * kMebibyte - kLittle), before) << "below " << from << " MiB";
-  }
 }
 
 // What the switches of several nodes give back waits for no slot of what is sent to them: longer messages

@@ -126,6 +126,15 @@ double expected_of_trees(const ExpectedTrees& expected, Bytes bytes) {
   return expected.of_rings * expected.by_size[static_cast<std::size_t>(size)];
 }
 
+// How long trees are expected to take at least for so many bytes of a device, in seconds on the wire: each of
+// a channel's goes up and comes down, and of a channel it expects so much at most (perChMaxTreeBws in
+// src/graph/tuning.cc), which is what kTreesOfRings of the wire becomes.
+double least_in_trees(const Dimension& dimension, std::int64_t ranks, double bytes) {
+  constexpr double kTreesOfRings = .92;
+  const Bandwidth most = ranks == 2 ? dimension.trees_of_two : dimension.trees_of_more;
+  return most.value > 0 ? kTreesOfRings * 2 * bytes / most.value : 0;
+}
+
 // Of an all-reduce of so many bytes, which take so many seconds on the wire. Of protocols with names of
 // NCCL's as that chooses; of others by time.
 bool prefers_trees(std::span<const CollectiveProtocol> protocols, std::int64_t ranks, std::int64_t inside,
@@ -228,12 +237,14 @@ Crossing CollectiveLibrary::cross(CollectivePhase& phase, const CollectiveCall& 
   if (phase.kind == CollectiveKind::all_reduce) {
     // Rings or trees are chosen for the whole call.
     const double chunks = static_cast<double>(call.bytes.value) / static_cast<double>(bytes.value);
-    const double seconds = 2 * chunks * static_cast<double>(phase.bytes.value) / dimension.bandwidth.value;
+    const double of_device = chunks * static_cast<double>(phase.bytes.value);
+    const double seconds = 2 * of_device / dimension.bandwidth.value;
     // All-reduces are what the members inside reduce and gather for.
     const bool reduced_inside =
         shape.sizes.front() > 1 && choices_.taken(CollectiveKind::reduce_scatter, 0, taken).in_switch();
+    const double as_trees = std::max(seconds * tree, least_in_trees(dimension, nodes, of_device));
     const bool climbs = reduced_inside || prefers_trees(dimension.protocols, nodes, inside, call.bytes,
-                                                        seconds * ring, seconds * tree);
+                                                        seconds * ring, as_trees);
     crossing = climbs ? Crossing::trees : Crossing::rings;
   } else if (phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather) {
     crossing = Crossing::rings;

@@ -224,7 +224,12 @@ void shape(Machine& machine, const RowMachine& row, const KnownDevice& known) {
   const double inter = total > 0                 ? total
                        : row.inter_bandwidth > 0 ? row.inter_bandwidth
                                                  : shared_bandwidth(row);
-  if (inter > 0) dimensions.back().bandwidth = Bandwidth(inter);
+  if (inter <= 0) return;
+  // Fewer of the same adapters.
+  Dimension& between = dimensions.back();
+  for (Bandwidth* of_trees : {&between.trees_of_two, &between.trees_of_more})
+    of_trees->value *= inter / between.bandwidth.value;
+  between.bandwidth = Bandwidth(inter);
 }
 
 }  // namespace

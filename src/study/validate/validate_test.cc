@@ -132,10 +132,15 @@ TEST(RowStudy, NicsThatTheNotesCountAreShared) {
   row.inter_bandwidth = 0;
   row.notes = "repo config: 800 Gb/s per node total inter";
   row.inter_bandwidth = 25e9;
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 12.5e9) << "a total is no GPU's";
+  const Dimension halved = study_of(row, "x.csv:2").machine.dimensions[1];
+  EXPECT_EQ(halved.bandwidth.value, 12.5e9) << "a total is no GPU's";
   row.inter_bandwidth = 0;
   row.notes = "8x faster; 100 Gb/s of something";
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 25e9) << "the cluster's own";
+  const Dimension whole = study_of(row, "x.csv:2").machine.dimensions[1];
+  EXPECT_EQ(whole.bandwidth.value, 25e9) << "the cluster's own";
+  EXPECT_EQ(halved.trees_of_two.value * 2, whole.trees_of_two.value) << "of half as many adapters";
+  EXPECT_EQ(halved.trees_of_more.value * 2, whole.trees_of_more.value);
+  EXPECT_GT(whole.trees_of_more.value, 0);
 }
 
 TEST(RowStudy, FabricsAreToldByName) {
