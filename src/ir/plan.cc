@@ -179,6 +179,10 @@ Time issue_time_of(const Plan& plan) {
   return plan.issue_time.value_or(plan.host == Host::eager ? kEagerIssue : Time(0));
 }
 
+bool stops_early(const Plan& plan) {
+  return plan.recompute_early_stop.value_or(plan.framework == Framework::pytorch);
+}
+
 std::string_view name_of(ExpertLoad load) {
   switch (load) {
     case ExpertLoad::uniform:

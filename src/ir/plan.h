@@ -176,6 +176,9 @@ struct Plan {
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;
   Parts recompute_modules = {Part::core_attn};
+  // Under Recompute::full and block, blocks are done again up to the last result that the backward pass
+  // reads; none: Framework::pytorch does so (torch.utils.checkpoint since release 2.1).
+  std::optional<bool> recompute_early_stop;
 
   std::vector<Axis> order = {Axis::tensor, Axis::context, Axis::data, Axis::pipeline};
 
@@ -196,6 +199,9 @@ LossKernel loss_kernel_of(const Plan& plan);  // never automatic
 
 // What the CPU needs for an operator under a plan whose host is decided; 0: it is ahead always.
 Time issue_time_of(const Plan& plan);
+
+// Whether recomputation ends where the backward pass has all it reads.
+bool stops_early(const Plan& plan);
 
 // What the user said of a plan; a degree left out is derived from the others (lower/plan.h).
 struct PlanRequest {

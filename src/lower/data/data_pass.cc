@@ -29,6 +29,14 @@ Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& p
   return work;
 }
 
+// Of NCCL, whose collectives between nodes have so many channels, each with a block of threads
+// (NCCL_DEBUG=INFO says "16 coll channels" on servers of eight A100 or H100, and 24 within one, where
+// exchanges are short). Counted under ZeRO-2 and 3, where every micro-batch has exchanges beside it.
+std::int32_t processors_of_exchanges(const Plan& plan) {
+  constexpr std::int32_t kChannels = 16;
+  return plan.zero_stage >= 2 ? kChannels : 0;
+}
+
 }  // namespace
 
 DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chunks, RoleWeights weights,
@@ -56,6 +64,11 @@ DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chun
     make_gathers(model, chunks[c], static_cast<std::int32_t>(c));
 }
 
+std::uint32_t DataPass::exchange_call(CollectiveCall call) {
+  call.processors = processors_of_exchanges(plan_);
+  return tables_.collective(call);
+}
+
 void DataPass::make_bucket(const WeightBucket& weights) {
   Bucket bucket;
   bucket.weights = weights;
@@ -74,21 +87,20 @@ void DataPass::make_bucket(const WeightBucket& weights) {
     const std::uint32_t family = tables_.family(axis);
     const CollectiveKind kind =
         plan_.zero_stage > 0 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    bucket.exchange = tables_.collective({kind, weights.gradients, family, 0, priority});
+    bucket.exchange = exchange_call({kind, weights.gradients, family, 0, priority});
     // ZeRO-3 has no gather here: its blocks gather their own weights before every pass.
     if (plan_.zero_stage == 1 || plan_.zero_stage == 2) {
-      bucket.gather =
-          tables_.collective({CollectiveKind::all_gather, weights.parameters, family, 0, priority});
+      bucket.gather = exchange_call({CollectiveKind::all_gather, weights.parameters, family, 0, priority});
     }
   }
   const Bytes shard = shard_of(weights.gradients, bucket.ways);
   if (within_replicas && group_size(plan_, GroupAxis::replicate) > 1) {
     const std::uint32_t family = tables_.family(GroupAxis::replicate);
-    bucket.replicate = tables_.collective({CollectiveKind::all_reduce, shard, family, 0, priority});
+    bucket.replicate = exchange_call({CollectiveKind::all_reduce, shard, family, 0, priority});
   }
   if (group_size(plan_, GroupAxis::mirror) > 1) {
     const std::uint32_t family = tables_.family(GroupAxis::mirror);
-    bucket.mirror = tables_.collective({CollectiveKind::all_reduce, shard, family});
+    bucket.mirror = exchange_call({CollectiveKind::all_reduce, shard, family});
   }
   bucket.optimizer = tables_.work(optimizer_work(weights, bucket.ways, plan_));
   // A bucket is shown with the layer that completes it.
@@ -124,7 +136,7 @@ void DataPass::make_gathers(const ShardedModel& model, const RoleChunk& chunk, s
       const GroupAxis over = axis == GroupAxis::data && plan_.hybrid_shard > 0 ? GroupAxis::shard : axis;
       if (bytes.value == 0 || group_size(plan_, over) <= 1) continue;
       const std::uint32_t call =
-          tables_.collective({CollectiveKind::all_gather, bytes, tables_.gather_family(over)});
+          exchange_call({CollectiveKind::all_gather, bytes, tables_.gather_family(over)});
       block.gathers.push_back({{Phase::forward, tables_.name("gather weights"), chunk.layers[b]}, call});
     }
   }

@@ -87,6 +87,8 @@ class DataPass {
     std::vector<std::uint32_t> of_bucket;
   };
 
+  // Among the tables' collectives.
+  std::uint32_t exchange_call(CollectiveCall call);
   void make_bucket(const WeightBucket& weights);
   void make_gathers(const ShardedModel& model, const RoleChunk& chunk, std::int32_t number);
   Bytes shard_of(Bytes whole, std::int64_t ways) const { return Bytes(ceil_divide(whole.value, ways)); }

@@ -72,6 +72,20 @@ TEST(DataPass, ShardedGradientsAreReducedForEveryMicroBatch) {
   }
 }
 
+TEST(DataPass, ExchangesOfEveryMicroBatchHoldProcessors) {
+  Plan plan = small_plan(1, 8, 1, 2);
+  for (const int stage : {0, 1, 2, 3}) {
+    plan.zero_stage = stage;
+    for (const std::int64_t part : {0, 4}) {
+      plan.hybrid_shard = stage == 0 ? 0 : part;
+      const Graph graph = lower(plan);
+      ASSERT_FALSE(graph.collectives.empty());
+      for (const CollectiveCall& call : graph.collectives)
+        EXPECT_EQ(call.processors, stage >= 2 ? 16 : 0) << "ZeRO " << stage;
+    }
+  }
+}
+
 // Under 1F1B the first stage has always more than one micro-batch in flight until the end.
 TEST(DataPass, WeightsThatAreKeptForOneMicroBatchServeTheNext) {
   Plan plan = small_plan(2, 2, 1, 4);

@@ -59,6 +59,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(request.plan.recompute == Recompute::selective && !is_core &&
            !any([&](const Operator& op) { return times_repeated(op, request.plan.recompute_modules) > 0; }),
        "recompute_modules", "the model has none of these parts");
+  const bool repeats_blocks =
+      request.plan.recompute == Recompute::full || request.plan.recompute == Recompute::block;
+  note(!repeats_blocks, "recompute_early_stop", "plan.recompute is neither full nor block");
   const bool has_kernels = any([](const Operator& op) { return op.forward.kernel == Kernel::loss; });
   const bool over_logits = has_kernels || any([](const Operator& op) {
                              return op.type.find("SoftmaxCrossEntropy") != std::string::npos;

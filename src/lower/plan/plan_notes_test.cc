@@ -181,6 +181,23 @@ TEST(PlanNotes, LossesWithOneKernelOrWithoutLogits) {
               ElementsAre("plan.loss has no effect: plan.framework is megatron, which has one kernel"));
 }
 
+TEST(PlanNotes, NothingStopsEarlyWithoutBlocksDoneAgain) {
+  PlanRequest request;
+  request.places = {{"recompute_early_stop", "plan.recompute_early_stop"}};
+  Plan& plan = request.plan;
+  plan.recompute_early_stop = false;
+  for (const Recompute other : {Recompute::none, Recompute::selective, Recompute::operators}) {
+    plan.recompute = other;
+    EXPECT_THAT(settings_without_effect(request, plan, Model()),
+                testing::Contains(
+                    "plan.recompute_early_stop has no effect: plan.recompute is neither full nor block"));
+  }
+  for (const Recompute whole : {Recompute::full, Recompute::block}) {
+    plan.recompute = whole;
+    EXPECT_THAT(settings_without_effect(request, plan, Model()), IsEmpty());
+  }
+}
+
 TEST(PlanNotes, WholeTablesWithoutTensorParallelismOrTables) {
   PlanRequest request;
   request.places = {{"embedding_parallel", "plan.embedding_parallel"}};

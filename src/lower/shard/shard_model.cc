@@ -232,11 +232,7 @@ class ModelSharder {
     if (!fresh) return found->second;
     BlockShape shape;
     BlockPasses passes = passes_of(number, block, wide_[b]);
-    if (recompute == Recompute::full) {
-      shape.recompute = passes.forward;
-    } else if (recompute != Recompute::none) {
-      shape.recompute = std::move(passes.repeated);
-    }
+    if (recompute != Recompute::none) shape.recompute = std::move(passes.repeated);
     shape.forward = std::move(passes.forward);
     shape.backward = std::move(passes.backward);
     shape.weights = std::move(weights);
@@ -288,12 +284,12 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 
 std::string division_of(const Plan& plan) {
   return fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
       plan.tensor, plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
       name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
       name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed, name_of(plan.precision),
       name_of(plan.weight_dtype), name_of(plan.gradient_dtype), name_of(plan.parameter_dtype),
-      plan.accumulation_fusion, name_of(plan.recompute), plan.recompute_modules.bits(),
+      plan.accumulation_fusion, name_of(plan.recompute), plan.recompute_modules.bits(), stops_early(plan),
       plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes, name_of(plan.framework),
       name_of(plan.host), name_of(plan.loss), plan.loss_parallel, plan.embedding_parallel,
       plan.wide_first_layers, plan.wide_last_layers, plan.wide_modules.bits(), plan.expert_capacity,

@@ -48,13 +48,11 @@ class BlockWriter {
     find_runs();
   }
 
-  Pass forward() {
-    PassWriter writer(overlaps_);
-    for (std::uint32_t i = block_.first; i < block_.end;) {
-      gather_for(writer, i);
-      i = step_forward(writer, i);
-    }
-    return writer.take();
+  Pass forward() { return forward_until(block_.end); }
+
+  // All of it, or all that the backward pass reads.
+  Pass whole() {
+    return forward_until(stops_early(plan_) ? end_of_what_is_read(model_, block_) : block_.end);
   }
 
   // Once for every part: of checkpoints inside of each other the inner one is done again after the outer one.
@@ -108,6 +106,15 @@ class BlockWriter {
   }
 
  private:
+  Pass forward_until(std::uint32_t end) {
+    PassWriter writer(overlaps_);
+    for (std::uint32_t i = block_.first; i < end;) {
+      gather_for(writer, i);
+      i = step_forward(writer, i);
+    }
+    return writer.take();
+  }
+
   const Operator& op(std::uint32_t i) const { return model_.operators[i]; }
   const OperatorWork& work(std::uint32_t i) const { return works_[i - block_.first]; }
   std::string_view name(std::uint32_t i) const { return local_name(block_, op(i).name); }
@@ -438,8 +445,22 @@ std::vector<std::uint32_t> core_inputs(const Model& model, const Layout& layout,
 BlockPasses block_passes(const Model& model, const Block& block, const Plan& plan, const Layout& layout,
                          ShardTables& tables, bool wide) {
   BlockWriter writer(model, block, plan, layout, tables, wide);
-  return {writer.forward(), plan.recompute == Recompute::operators ? writer.by_operator() : writer.by_part(),
-          writer.backward()};
+  Pass forward = writer.forward(), repeated;
+  switch (plan.recompute) {
+    case Recompute::none:
+      break;
+    case Recompute::selective:
+      repeated = writer.by_part();
+      break;
+    case Recompute::operators:
+      repeated = writer.by_operator();
+      break;
+    case Recompute::full:
+    case Recompute::block:
+      repeated = writer.whole();
+      break;
+  }
+  return {std::move(forward), std::move(repeated), writer.backward()};
 }
 
 }  // namespace armilla

@@ -26,7 +26,7 @@ namespace armilla {
 
 struct BlockPasses {
   Pass forward;
-  Pass repeated;  // what recomputation of parts, or by operator, does again
+  Pass repeated;  // what recomputation does again
   Pass backward;
 };
 // `wide`: no product of it is in a type narrower than 16 bits.

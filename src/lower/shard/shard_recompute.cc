@@ -55,6 +55,16 @@ bool is_in(const Operator& op, Part part) {
 
 }  // namespace
 
+std::uint32_t end_of_what_is_read(const Model& model, const Block& block) {
+  std::uint32_t end = block.first;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Saves saves = model.operators[i].saves;
+    if (saves == Saves::inputs) end = i;
+    if (saves == Saves::output || saves == Saves::mask) end = i + 1;
+  }
+  return end;
+}
+
 std::int64_t times_repeated(const Operator& op, Parts parts) {
   std::int64_t times = 0;
   for (const Part part : recomputable_parts()) times += parts.has(part) && is_in(op, part) ? 1 : 0;
@@ -70,10 +80,7 @@ RepeatedOperators repeated_operators(const Model& model, const Block& block, con
                                      DType floats, bool needed_only) {
   RepeatedOperators result;
   ProductCounter counter;
-  std::uint32_t last_reader = block.first;  // behind it nothing is kept for the backward pass
-  for (std::uint32_t i = block.first; i < block.end; ++i) {
-    if (model.operators[i].saves != Saves::nothing) last_reader = i;
-  }
+  const std::uint32_t end = end_of_what_is_read(model, block);
   constexpr Share kNone{0, 1}, kAll{1, 1};
   for (std::uint32_t i = block.first; i < block.end; ++i) {
     const Operator& op = model.operators[i];
@@ -88,8 +95,8 @@ RepeatedOperators repeated_operators(const Model& model, const Block& block, con
       for (const std::uint32_t t : op.outputs) kept.push_back({t, kAll});
     }
     // The backward pass begins behind it.
-    if (i >= last_reader) again = kNone;
-    if (i < last_reader || !needed_only) result.kept.insert(result.kept.end(), kept.begin(), kept.end());
+    if (i >= end) again = kNone;
+    if (i < end || !needed_only) result.kept.insert(result.kept.end(), kept.begin(), kept.end());
     result.shares.push_back(again);
   }
   // Tensors that share memory are kept as the one that owns it.

@@ -25,6 +25,10 @@
 
 namespace armilla {
 
+// Behind the last operator of a block whose results the backward pass reads: an operator that keeps its own
+// result or mask, or the one before the last that keeps what it reads.
+std::uint32_t end_of_what_is_read(const Model& model, const Block& block);
+
 // How often an operator is done again.
 std::int64_t times_repeated(const Operator& op, Parts parts);
 // Whether its results are freed although operators outside of its part read them.

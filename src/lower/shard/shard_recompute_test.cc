@@ -35,14 +35,18 @@ BlockShape shape_of_block(const ShardedModel& model, std::size_t block) {
   return model.shapes[model.blocks[block].shape];
 }
 
-std::int64_t repeated_products(const ShardedModel& model) {
+std::int64_t repeated_products(const ShardedModel& model, std::uint32_t shape) {
   std::int64_t flops = 0;
-  for (const PassStep& step : shape_of_block(model, 1).recompute.steps) {
+  for (const PassStep& step : model.shapes[shape].recompute.steps) {
     if (step.kind != NodeKind::compute) continue;
     const Work& work = model.works[step.work];
     if (work.kind == WorkKind::matrix) flops += work.flops.value;
   }
   return flops;
+}
+
+std::int64_t repeated_products(const ShardedModel& model) {
+  return repeated_products(model, model.blocks[1].shape);
 }
 
 // The block's input, queries, values, attention's result, gate and the last product's; keys, the output
@@ -79,6 +83,40 @@ TEST(OperatorRecompute, LiesBetweenNoneAndFull) {
     EXPECT_LT(some.recompute.steps.size(), of(Recompute::full, tensor).recompute.steps.size());
     // Together they are what full recomputation restores and keeps, but for results that are kept twice.
     EXPECT_LE(some.working, of(Recompute::full, tensor).working);
+  }
+}
+
+// The last product's result is read by nobody; nor is what tensor ranks make of it. PyTorch sees that, unless
+// a dropout behind it has its mask to make again.
+TEST(WholeRecompute, EndsWhereTheBackwardPassHasAllItReads) {
+  constexpr std::int64_t kLast = 2 * kGatedTokens * kGatedHidden * kGatedInner;
+  for (const Recompute recompute : {Recompute::full, Recompute::block}) {
+    for (const std::int64_t tensor : {1, 4}) {
+      Plan plan = pytorch_plan(Host::eager, tensor);
+      plan.sequence_parallel = tensor > 1;
+      plan.recompute = recompute;
+      plan.recompute_blocks = 1;
+      const auto repeats = [&](const Model& model) {
+        const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+        const std::uint32_t shape = sharded.blocks[1].recomputed_shape;
+        return std::pair(repeated_products(sharded, shape), sharded.shapes[shape].recompute.steps.size());
+      };
+      const auto early = repeats(gated_decoder());
+      plan.recompute_early_stop = false;
+      const auto all = repeats(gated_decoder());
+      EXPECT_EQ(all.first - early.first, kLast / tensor);
+      EXPECT_EQ(all.second - early.second, tensor == 1 ? 2U : 3U) << "product, addition and reduction";
+      plan.recompute_early_stop.reset();
+      plan.framework = Framework::megatron;
+      EXPECT_EQ(repeats(gated_decoder()), all);
+
+      const std::string text =
+          "family: gpt\nlayers: 2\nhidden: 256\nheads: 4\nvocabulary: 8192\nsequence: 512\n";
+      const Model dropping = read_described_yaml(text, "m", ModelOptions());
+      const auto whole = repeats(dropping);
+      plan.framework = Framework::pytorch;
+      EXPECT_EQ(repeats(dropping), whole);
+    }
   }
 }
 

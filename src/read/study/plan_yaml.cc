@@ -299,6 +299,7 @@ void read_recompute_modules(const Config& config, Plan& plan) {
 
 // recompute_blocks alone means recompute block.
 void read_recompute(const Config& config, Plan& plan) {
+  if (const auto early = config.find("recompute_early_stop")) plan.recompute_early_stop = early->boolean();
   if (const auto recompute = config.find("recompute")) {
     plan.recompute = read_choice(*recompute, {Recompute::none, Recompute::selective, Recompute::operators,
                                               Recompute::full, Recompute::block});

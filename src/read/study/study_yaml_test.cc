@@ -102,7 +102,8 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
           "   scatter_gather: true,\n"
           "   context_method: all-to-all, expert_load: zipf, expert_skew: 0.5, seed: 7, zero: 3,\n"
           "   prefetch: false, reshard: false, hybrid_shard: 8, overlap_parameters: false,\n"
-          "   offload: [optimizer, activations], accumulation_fusion: false, recompute_blocks: 3,\n"
+          "   offload: [optimizer, activations], accumulation_fusion: false, recompute_blocks: 3, "
+          "recompute_early_stop: true,\n"
           "   order: data-tensor-pipeline-context, weight_type: bf16, gradient_type: fp32,\n"
           "   parameter_type: fp8, loss: narrow, loss_parallel: false, embedding_parallel: false,\n"
           "   scaling: current}\n")
@@ -143,6 +144,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_FALSE(plan.embedding_parallel);
   EXPECT_EQ(plan.recompute, Recompute::block);
   EXPECT_EQ(plan.recompute_blocks, 3);
+  EXPECT_EQ(plan.recompute_early_stop, true);
   EXPECT_THAT(plan.order, ElementsAre(Axis::data, Axis::tensor, Axis::pipeline, Axis::context));
   EXPECT_EQ(plan.weight_dtype, DType::bf16);
   EXPECT_EQ(plan.gradient_dtype, DType::fp32);

@@ -107,7 +107,9 @@ TEST(SteadyState, TheAsynchronousScheduleHasTheWorkOfOneIteration) {
     bool busy = false;
     for (std::size_t s = 0; s < table.stages.size(); ++s) {
       const StageSummary& stage = table.stages[s];
-      EXPECT_EQ(stage.compute, other.stages[s].compute) << rest << s;
+      // Exchanges of every micro-batch hold processors, for as long as they wait for others, too.
+      const double held = study.plan.zero_stage >= 2 ? 0.05 : 0;
+      EXPECT_NEAR(in_seconds(stage.compute) / in_seconds(other.stages[s].compute), 1, held) << rest << s;
       Time computed;
       for (const RankClass& ranks : run.result.classes) {
         if (ranks.program != stage.program || ranks.computes.empty()) continue;

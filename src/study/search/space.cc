@@ -108,7 +108,7 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 28> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 29> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "dispatch_type",
@@ -130,6 +130,7 @@ constexpr std::array<std::string_view, 28> kFixedKeys = {"accumulation_fusion",
                                                          "overlap_tensor_gradients",
                                                          "parameter_type",
                                                          "precision",
+                                                         "recompute_early_stop",
                                                          "scaling",
                                                          "seed",
                                                          "state_type",

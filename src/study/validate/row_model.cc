@@ -254,8 +254,9 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (is_early_megatron(row)) {
     source.text += "attention: unfused\n";
   } else if (is_plain_pytorch(row) && !names(row, "cudnn attention")) {
-    // llm-foundry's benchmarks say attn_impl triton.
-    source.text += names(row, "llm-foundry") ? "attention: flash-triton\n" : "attention: flash-2\n";
+    // llm-foundry's benchmarks say attn_impl triton, and no dropout (resid_pdrop in configuration_mpt.py).
+    source.text +=
+        names(row, "llm-foundry") ? "attention: flash-triton\ndropout: false\n" : "attention: flash-2\n";
   } else if (names(row, "internevo")) {
     // Its tables are of its first release (InternLM, fa7337b of July 2023), which asks for
     // flash-attention 1.0.5.

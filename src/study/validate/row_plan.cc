@@ -243,6 +243,8 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   plan.recompute = recompute_of(row, where);
   if (const std::string named = schedule_of_row(row); row.pipeline > 1 && !named.empty())
     plan.schedule = named;
+  // Its tables in PURE precision are those of PyTorch 1.13, before 2.1 (sweep.sh in their history).
+  if (names(row, "llm-foundry") && names(row, "mp_mode=pure")) plan.recompute_early_stop = false;
   if (const Parts modules = modules_of(row.recompute); !modules.empty()) plan.recompute_modules = modules;
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;

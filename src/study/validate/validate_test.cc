@@ -9,33 +9,11 @@
 #include "read/read.h"
 #include "read/study.h"
 #include "study/run.h"
-#include "study/validate/row_machine.h"
 #include "study/validate/row_model.h"
+#include "study/validate/validate_testing.h"
 
 namespace armilla {
 namespace {
-
-MeasuredPlan small_row() {
-  MeasuredPlan row;
-  row.model = "some-model";
-  row.device = "A100-SXM4-80GB";
-  row.layers = 4;
-  row.hidden = 1024;
-  row.heads = 16;
-  row.feed_forward = 4096;
-  row.vocabulary = 50257;
-  row.sequence = 512;
-  row.devices = 16;
-  row.devices_per_node = 8;
-  row.tensor = 2;
-  row.pipeline = 2;
-  row.data = 4;
-  row.micro_batch = 1;
-  row.global_batch = 32;
-  row.precision = "bf16";
-  row.recompute = "none";
-  return row;
-}
 
 TEST(RowStudy, DegreesAndSizesAreThoseOfTheRow) {
   MeasuredPlan row = small_row();
@@ -89,73 +67,6 @@ TEST(RowStudy, ShardingInGroups) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.hybrid_shard, 8);
 }
 
-TEST(RowStudy, ATorusIsShapedForItsSlices) {
-  MeasuredPlan row = small_row();
-  row.device = "TPU-v5e";
-  row.devices = 512;
-  row.devices_per_node = 256;
-  row.tensor = row.pipeline = 1;
-  row.data = 512;
-  row.global_batch = 512;
-  const Study study = study_of(row, "x.csv:2");
-  ASSERT_EQ(study.machine.dimensions.size(), 3u);
-  EXPECT_EQ(study.machine.dimensions[0].size, 16);
-  EXPECT_EQ(study.machine.dimensions[1].size, 16);
-  EXPECT_EQ(study.machine.dimensions[2].size, 2);
-}
-
-TEST(RowStudy, ATorusHasWholeAxesForTensorRanks) {
-  MeasuredPlan row = small_row();
-  row.device = "TPU-v5p";
-  row.devices = row.devices_per_node = row.global_batch = 512;
-  row.pipeline = 1;
-  const auto sides = [&](std::int64_t tensor) {
-    row.tensor = tensor;
-    row.data = row.devices / tensor;
-    std::vector<std::int64_t> of;
-    for (const Dimension& dimension : study_of(row, "x.csv:2").machine.dimensions)
-      of.push_back(dimension.size);
-    return of;
-  };
-  using Sides = std::vector<std::int64_t>;
-  EXPECT_EQ(sides(1), (Sides{8, 8, 8}));
-  EXPECT_EQ(sides(8), (Sides{8, 8, 8}));
-  EXPECT_EQ(sides(16), (Sides{16, 4, 8}));
-}
-
-TEST(RowStudy, NicsThatTheNotesCountAreShared) {
-  MeasuredPlan row = small_row();
-  row.notes = "TFLOPs=128; Jean Zay, 4x Omni-Path 100 Gb/s HCAs/node (memory); 250k vocab";
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 6.25e9);
-  row.inter_bandwidth = 25e9;
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 25e9) << "the column counts more";
-  row.inter_bandwidth = 0;
-  row.notes = "repo config: 800 Gb/s per node total inter";
-  row.inter_bandwidth = 25e9;
-  const Dimension halved = study_of(row, "x.csv:2").machine.dimensions[1];
-  EXPECT_EQ(halved.bandwidth.value, 12.5e9) << "a total is no GPU's";
-  row.inter_bandwidth = 0;
-  row.notes = "8x faster; 100 Gb/s of something";
-  const Dimension whole = study_of(row, "x.csv:2").machine.dimensions[1];
-  EXPECT_EQ(whole.bandwidth.value, 25e9) << "the cluster's own";
-  EXPECT_EQ(halved.trees_of_two.value * 2, whole.trees_of_two.value) << "of half as many adapters";
-  EXPECT_EQ(halved.trees_of_more.value * 2, whole.trees_of_more.value);
-  EXPECT_GT(whole.trees_of_more.value, 0);
-}
-
-TEST(RowStudy, FabricsAreToldByName) {
-  MeasuredPlan row = small_row();
-  row.device = "H100-SXM5-80GB";
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "dgx-h100");
-  row.notes = "DEFAULT settings";
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "dgx-h100");
-  row.notes = "8xH100 nodes on AWS EFA";
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "aws-p5");
-  row.device = "A100-SXM4-80GB";
-  row.notes = "Jean Zay, 4x Omni-Path 100 Gb/s HCAs/node (memory)";
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "hgx-omni-path");
-}
-
 TEST(RowStudy, LayersThatBelieTheModelsNameAreItsOwn) {
   MeasuredPlan row = small_row();
   row.model = "LLAMA4 Maverick 400b BF16";
@@ -170,34 +81,6 @@ TEST(RowStudy, LayersThatBelieTheModelsNameAreItsOwn) {
   }
   row.parameters = 267e9;
   EXPECT_EQ(study_of(row, "x.csv:2").model.layers, 32) << "the parameters say so, too";
-}
-
-TEST(RowStudy, V100sAreThoseOfADgx1UnlessTheySayOtherwise) {
-  EXPECT_EQ(study_of(MeasuredCollective{"V100-SXM NVLink 1 node", "all_reduce", 4, 1, 1 << 20}, "x.csv:2")
-                .machine.dimensions[0]
-                .cables.size(),
-            24u);
-  EXPECT_TRUE(study_of(MeasuredCollective{"V100-32GB(DGX-2)", "all_reduce", 4, 1, 1 << 20}, "x.csv:2")
-                  .machine.dimensions[0]
-                  .cables.empty());
-}
-
-// 39 replicas of 8 GPUs in each of 8 stages: racks of 24 hold whole ones, racks of 64 would cut groups.
-TEST(RowStudy, RacksHoldWholeReplicas) {
-  MeasuredPlan row = small_row();
-  row.device = "GB200";
-  row.devices = 2496;
-  row.tensor = 4;
-  row.context = 2;
-  row.pipeline = 8;
-  row.data = 39;
-  row.global_batch = 1248;
-  row.layers = 8;
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[0].size, 24);
-  row.devices = 512;
-  row.data = 8;
-  row.global_batch = 256;
-  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[0].size, 64);
 }
 
 // Qwen3's 94 layers do not divide by 32 chunks, but with embedding and loss they do.
@@ -431,26 +314,14 @@ TEST(RowStudy, InternEvoReducesWideBucketsInItsOwnTypeAndSendsParametersBeforeTh
   EXPECT_FALSE(plan.overlap_parameters);
 }
 
-TEST(RowModel, AttentionIsThatOfTheFramework) {
+TEST(RowStudy, BlocksOfPyTorchBefore21AreDoneAgainWhole) {
   MeasuredPlan row = small_row();
-  EXPECT_EQ(model_of(row, "x").text.find("attention:"), std::string::npos);
-  row.notes = "PyTorch FSDP";
-  EXPECT_NE(model_of(row, "x").text.find("attention: flash-2\n"), std::string::npos);
-  row.notes = "llm-foundry; PyTorch FSDP";
-  EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
-  row.notes = "InternEvo";
-  EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
-}
-
-TEST(RowModel, MegatronsOwnLayersHaveUnfusedAttention) {
-  MeasuredPlan row = small_row();
-  constexpr const char* kUnfused = "attention: unfused\n";
-  row.notes = "Megatron-LM functional test; transformer-impl=local; deterministic-mode=True";
-  EXPECT_NE(model_of(row, "x").text.find(kUnfused), std::string::npos);
-  row.notes = "Megatron-LM functional test; transformer-impl=local; attention-backend=flash; x";
-  EXPECT_EQ(model_of(row, "x").text.find(kUnfused), std::string::npos);
-  row.notes = "Megatron-LM functional test; transformer-impl=transformer_engine; x";
-  EXPECT_EQ(model_of(row, "x").text.find(kUnfused), std::string::npos);
+  row.notes = "actckpt=True mp_mode=PURE; llm-foundry, PyTorch FSDP";
+  EXPECT_FALSE(stops_early(study_of(row, "x").plan));
+  row.notes = "actckpt=True mp_mode=DEFAULT; llm-foundry, PyTorch FSDP";
+  EXPECT_TRUE(stops_early(study_of(row, "x").plan));
+  row.notes = "mp_mode=PURE";
+  EXPECT_FALSE(stops_early(study_of(row, "x").plan)) << "Megatron's";
 }
 
 // Recipes leave experts whole, Megatron-LM's tests divide them like the rest unless they say otherwise.
@@ -465,21 +336,6 @@ TEST(RowStudy, ExpertsAreDividedAsArgumentsSay) {
   EXPECT_EQ(study_of(row, "x").plan.experts_tensor(), 2);
   row.notes = "Megatron-LM functional test; expert-tensor-parallel-size=1; num-experts=4; x";
   EXPECT_EQ(study_of(row, "x").plan.experts_tensor(), 1);
-}
-
-TEST(RowModel, HeadsHaveTheSizeOfTheNotes) {
-  MeasuredPlan row = small_row();
-  row.layers = 32;
-  row.hidden = 10240;
-  row.heads = row.kv_heads = 32;
-  row.feed_forward = row.vocabulary = 32768;
-  row.parameters = 32.5e9;
-  row.notes = "head_dim 256, tied logits";
-  const ModelSource source = model_of(row, "x");
-  EXPECT_NE(source.text.find("head_dim: 256"), std::string::npos);
-  row.notes = "head_dim 18446744073709551680";  // of no model
-  EXPECT_EQ(model_of(row, "x").text.find("head_dim"), std::string::npos);
-  EXPECT_NEAR(static_cast<double>(totals(read_model(source, 1)).parameters) / row.parameters, 1, 0.01);
 }
 
 TEST(RowStudy, HostsAreToldByWhatCompiles) {
@@ -532,11 +388,6 @@ TEST(RowStudy, SendersAreDoneWhenBuffersHoldTheirBytes) {
   for (std::int64_t bytes = 1 << 10; bytes < 1 << 26; bytes *= 2) EXPECT_LT(sender(bytes), sender(2 * bytes));
 }
 
-TEST(RowMachine, OnlyBridgedPairsSendBySockets) {
-  EXPECT_TRUE(by_sockets("4xA100 pairwise NVLink", "x.csv:2"));
-  EXPECT_FALSE(by_sockets("DGX-A100 NVLink3", "x.csv:2"));
-}
-
 // Which kernels are timed is the source's affair.
 TEST(Validate, OnlyVidursMessagesAreTheSenders) {
   const std::string head =
@@ -545,45 +396,6 @@ TEST(Validate, OnlyVidursMessagesAreTheSenders) {
     return *validate({parse_measurements(head + source + "\n", "c.csv")}).rows.front().predicted;
   };
   EXPECT_GT(predicted("somebody else"), 3 * predicted("github microsoft/vidur@7d47513:data"));
-}
-
-// Llama 3 8B and GPT-3 175B by their numbers alone.
-TEST(RowModel, ParametersTellTheKindOfMlp) {
-  MeasuredPlan row = small_row();
-  row.layers = 32;
-  row.hidden = 4096;
-  row.heads = 32;
-  row.kv_heads = 8;
-  row.feed_forward = 14336;
-  row.vocabulary = 128256;
-  row.parameters = 8.03e9;
-  EXPECT_NE(model_of(row, "x").text.find("family: llama"), std::string::npos);
-  row = small_row();
-  row.layers = 96;
-  row.hidden = 12288;
-  row.heads = row.kv_heads = 96;
-  row.feed_forward = 49152;
-  row.vocabulary = 51200;
-  row.parameters = 175e9;
-  const std::string text = model_of(row, "x").text;
-  EXPECT_NE(text.find("family: gpt"), std::string::npos);
-  EXPECT_NE(text.find("tied_embeddings: true"), std::string::npos);
-}
-
-TEST(RowModel, ExpertsComeFromTheZoo) {
-  MeasuredPlan row = small_row();
-  row.model = "Qwen3_235B_a22B (tokendrop)";
-  row.layers = 8;
-  const ModelSource source = model_of(row, "x");
-  EXPECT_EQ(source.name, "qwen3-235b-a22b");
-  EXPECT_EQ(source.layers, 8);
-  EXPECT_TRUE(source.text.empty());
-  row.model = "nobody's";
-  row.hidden = 0;
-  EXPECT_EQ(
-      error_of([&] { model_of(row, "x.csv:7"); }),
-      "x.csv:7: model 'nobody's' is neither described nor known\n  hint: give layers, hidden, heads and "
-      "seq_len, or a name of the zoo (armilla list models)");
 }
 
 constexpr const char* kSteps =
@@ -637,20 +449,6 @@ TEST(Validate, AKernelThatCannotBeCountedIsRefused) {
             "k.csv:2: a kernel of 1.68e+22 multiplications\n  hint: expected at most 1e+17");
   kernel.m = 4096;
   EXPECT_EQ(work_of(kernel, "k.csv:2").flops, Flops(2LL * 4096 * 4096 * 4096));
-}
-
-TEST(RowModel, AdaptersAreToldByTheTable) {
-  const auto rank_of = [](const std::string& table) {
-    const MeasurementFile file = parse_measurements(
-        "model,layers,hidden,heads,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,step_time_s,"
-        "table_or_figure\nm,4,1024,16,A100,1,1,1,1,4,512,bf16,1," +
-            table + "\n",
-        "t.csv");
-    return model_of(std::get<MeasuredStep>(file.rows.front().what).plan, "t.csv:2").lora_rank;
-  };
-  EXPECT_EQ(rank_of("LoRA Performance"), 16);
-  EXPECT_EQ(rank_of("Pre-Training Performance"), 0);
-  EXPECT_EQ(rank_of(""), 0);
 }
 
 TEST(RowStudy, LayersOfServingEnginesAreTheirKernels) {

@@ -442,6 +442,7 @@ Json plan_json(const Plan& plan) {
           {"recompute_blocks", plan.recompute_blocks},
           {"recompute_modules",
            plan.recompute == Recompute::selective ? names_of(plan.recompute_modules) : names_of({})},
+          {"recompute_early_stop", stops_early(plan)},
           {"order", order}};
 }
 

@@ -1,0 +1,112 @@
+#include "study/validate/row_machine.h"
+
+#include <gtest/gtest.h>
+
+#include "study/validate.h"
+#include "study/validate/validate_testing.h"
+
+namespace armilla {
+namespace {
+
+TEST(RowStudy, ATorusIsShapedForItsSlices) {
+  MeasuredPlan row = small_row();
+  row.device = "TPU-v5e";
+  row.devices = 512;
+  row.devices_per_node = 256;
+  row.tensor = row.pipeline = 1;
+  row.data = 512;
+  row.global_batch = 512;
+  const Study study = study_of(row, "x.csv:2");
+  ASSERT_EQ(study.machine.dimensions.size(), 3u);
+  EXPECT_EQ(study.machine.dimensions[0].size, 16);
+  EXPECT_EQ(study.machine.dimensions[1].size, 16);
+  EXPECT_EQ(study.machine.dimensions[2].size, 2);
+}
+
+TEST(RowStudy, ATorusHasWholeAxesForTensorRanks) {
+  MeasuredPlan row = small_row();
+  row.device = "TPU-v5p";
+  row.devices = row.devices_per_node = row.global_batch = 512;
+  row.pipeline = 1;
+  const auto sides = [&](std::int64_t tensor) {
+    row.tensor = tensor;
+    row.data = row.devices / tensor;
+    std::vector<std::int64_t> of;
+    for (const Dimension& dimension : study_of(row, "x.csv:2").machine.dimensions)
+      of.push_back(dimension.size);
+    return of;
+  };
+  using Sides = std::vector<std::int64_t>;
+  EXPECT_EQ(sides(1), (Sides{8, 8, 8}));
+  EXPECT_EQ(sides(8), (Sides{8, 8, 8}));
+  EXPECT_EQ(sides(16), (Sides{16, 4, 8}));
+}
+
+TEST(RowStudy, NicsThatTheNotesCountAreShared) {
+  MeasuredPlan row = small_row();
+  row.notes = "TFLOPs=128; Jean Zay, 4x Omni-Path 100 Gb/s HCAs/node (memory); 250k vocab";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 6.25e9);
+  row.inter_bandwidth = 25e9;
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 25e9) << "the column counts more";
+  row.inter_bandwidth = 0;
+  row.notes = "repo config: 800 Gb/s per node total inter";
+  row.inter_bandwidth = 25e9;
+  const Dimension halved = study_of(row, "x.csv:2").machine.dimensions[1];
+  EXPECT_EQ(halved.bandwidth.value, 12.5e9) << "a total is no GPU's";
+  row.inter_bandwidth = 0;
+  row.notes = "8x faster; 100 Gb/s of something";
+  const Dimension whole = study_of(row, "x.csv:2").machine.dimensions[1];
+  EXPECT_EQ(whole.bandwidth.value, 25e9) << "the cluster's own";
+  EXPECT_EQ(halved.trees_of_two.value * 2, whole.trees_of_two.value) << "of half as many adapters";
+  EXPECT_EQ(halved.trees_of_more.value * 2, whole.trees_of_more.value);
+  EXPECT_GT(whole.trees_of_more.value, 0);
+}
+
+TEST(RowStudy, FabricsAreToldByName) {
+  MeasuredPlan row = small_row();
+  row.device = "H100-SXM5-80GB";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "dgx-h100");
+  row.notes = "DEFAULT settings";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "dgx-h100");
+  row.notes = "8xH100 nodes on AWS EFA";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "aws-p5");
+  row.device = "A100-SXM4-80GB";
+  row.notes = "Jean Zay, 4x Omni-Path 100 Gb/s HCAs/node (memory)";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "hgx-omni-path");
+}
+
+TEST(RowStudy, V100sAreThoseOfADgx1UnlessTheySayOtherwise) {
+  EXPECT_EQ(study_of(MeasuredCollective{"V100-SXM NVLink 1 node", "all_reduce", 4, 1, 1 << 20}, "x.csv:2")
+                .machine.dimensions[0]
+                .cables.size(),
+            24u);
+  EXPECT_TRUE(study_of(MeasuredCollective{"V100-32GB(DGX-2)", "all_reduce", 4, 1, 1 << 20}, "x.csv:2")
+                  .machine.dimensions[0]
+                  .cables.empty());
+}
+
+// 39 replicas of 8 GPUs in each of 8 stages: racks of 24 hold whole ones, racks of 64 would cut groups.
+TEST(RowStudy, RacksHoldWholeReplicas) {
+  MeasuredPlan row = small_row();
+  row.device = "GB200";
+  row.devices = 2496;
+  row.tensor = 4;
+  row.context = 2;
+  row.pipeline = 8;
+  row.data = 39;
+  row.global_batch = 1248;
+  row.layers = 8;
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[0].size, 24);
+  row.devices = 512;
+  row.data = 8;
+  row.global_batch = 256;
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[0].size, 64);
+}
+
+TEST(RowMachine, OnlyBridgedPairsSendBySockets) {
+  EXPECT_TRUE(by_sockets("4xA100 pairwise NVLink", "x.csv:2"));
+  EXPECT_FALSE(by_sockets("DGX-A100 NVLink3", "x.csv:2"));
+}
+
+}  // namespace
+}  // namespace armilla

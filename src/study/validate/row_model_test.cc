@@ -1,0 +1,107 @@
+#include "study/validate/row_model.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error_testing.h"
+#include "ir/model.h"
+#include "read/read.h"
+#include "study/validate.h"
+#include "study/validate/validate_testing.h"
+
+namespace armilla {
+namespace {
+
+TEST(RowModel, AttentionIsThatOfTheFramework) {
+  MeasuredPlan row = small_row();
+  EXPECT_EQ(model_of(row, "x").text.find("attention:"), std::string::npos);
+  row.notes = "PyTorch FSDP";
+  EXPECT_NE(model_of(row, "x").text.find("attention: flash-2\n"), std::string::npos);
+  row.notes = "llm-foundry; PyTorch FSDP";
+  EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
+  EXPECT_NE(model_of(row, "x").text.find("dropout: false\n"), std::string::npos);
+  row.notes = "InternEvo";
+  EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
+  EXPECT_EQ(model_of(row, "x").text.find("dropout:"), std::string::npos);
+}
+
+TEST(RowModel, MegatronsOwnLayersHaveUnfusedAttention) {
+  MeasuredPlan row = small_row();
+  constexpr const char* kUnfused = "attention: unfused\n";
+  row.notes = "Megatron-LM functional test; transformer-impl=local; deterministic-mode=True";
+  EXPECT_NE(model_of(row, "x").text.find(kUnfused), std::string::npos);
+  row.notes = "Megatron-LM functional test; transformer-impl=local; attention-backend=flash; x";
+  EXPECT_EQ(model_of(row, "x").text.find(kUnfused), std::string::npos);
+  row.notes = "Megatron-LM functional test; transformer-impl=transformer_engine; x";
+  EXPECT_EQ(model_of(row, "x").text.find(kUnfused), std::string::npos);
+}
+
+TEST(RowModel, HeadsHaveTheSizeOfTheNotes) {
+  MeasuredPlan row = small_row();
+  row.layers = 32;
+  row.hidden = 10240;
+  row.heads = row.kv_heads = 32;
+  row.feed_forward = row.vocabulary = 32768;
+  row.parameters = 32.5e9;
+  row.notes = "head_dim 256, tied logits";
+  const ModelSource source = model_of(row, "x");
+  EXPECT_NE(source.text.find("head_dim: 256"), std::string::npos);
+  row.notes = "head_dim 18446744073709551680";  // of no model
+  EXPECT_EQ(model_of(row, "x").text.find("head_dim"), std::string::npos);
+  EXPECT_NEAR(static_cast<double>(totals(read_model(source, 1)).parameters) / row.parameters, 1, 0.01);
+}
+
+// Llama 3 8B and GPT-3 175B by their numbers alone.
+TEST(RowModel, ParametersTellTheKindOfMlp) {
+  MeasuredPlan row = small_row();
+  row.layers = 32;
+  row.hidden = 4096;
+  row.heads = 32;
+  row.kv_heads = 8;
+  row.feed_forward = 14336;
+  row.vocabulary = 128256;
+  row.parameters = 8.03e9;
+  EXPECT_NE(model_of(row, "x").text.find("family: llama"), std::string::npos);
+  row = small_row();
+  row.layers = 96;
+  row.hidden = 12288;
+  row.heads = row.kv_heads = 96;
+  row.feed_forward = 49152;
+  row.vocabulary = 51200;
+  row.parameters = 175e9;
+  const std::string text = model_of(row, "x").text;
+  EXPECT_NE(text.find("family: gpt"), std::string::npos);
+  EXPECT_NE(text.find("tied_embeddings: true"), std::string::npos);
+}
+
+TEST(RowModel, ExpertsComeFromTheZoo) {
+  MeasuredPlan row = small_row();
+  row.model = "Qwen3_235B_a22B (tokendrop)";
+  row.layers = 8;
+  const ModelSource source = model_of(row, "x");
+  EXPECT_EQ(source.name, "qwen3-235b-a22b");
+  EXPECT_EQ(source.layers, 8);
+  EXPECT_TRUE(source.text.empty());
+  row.model = "nobody's";
+  row.hidden = 0;
+  EXPECT_EQ(
+      error_of([&] { model_of(row, "x.csv:7"); }),
+      "x.csv:7: model 'nobody's' is neither described nor known\n  hint: give layers, hidden, heads and "
+      "seq_len, or a name of the zoo (armilla list models)");
+}
+
+TEST(RowModel, AdaptersAreToldByTheTable) {
+  const auto rank_of = [](const std::string& table) {
+    const MeasurementFile file = parse_measurements(
+        "model,layers,hidden,heads,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,step_time_s,"
+        "table_or_figure\nm,4,1024,16,A100,1,1,1,1,4,512,bf16,1," +
+            table + "\n",
+        "t.csv");
+    return model_of(std::get<MeasuredStep>(file.rows.front().what).plan, "t.csv:2").lora_rank;
+  };
+  EXPECT_EQ(rank_of("LoRA Performance"), 16);
+  EXPECT_EQ(rank_of("Pre-Training Performance"), 0);
+  EXPECT_EQ(rank_of(""), 0);
+}
+
+}  // namespace
+}  // namespace armilla
