@@ -215,6 +215,16 @@ class Kernels final : public CostModel {
   }
   AttentionRates attention_rates(const Work& work) const {
     const KernelRates& rates = *device_.kernels;
+    if (is_flash_triton(work.kernel)) {
+      if (rates.flash_triton) return *rates.flash_triton;
+      constexpr double kOfFlash2 = 0.5;  // as on the A100
+      Work second = work;
+      second.kernel = is_backward(work.kernel) ? Kernel::flash_2_backward : Kernel::flash_2;
+      AttentionRates slower = attention_rates(second);
+      slower.forward *= kOfFlash2;
+      slower.backward *= kOfFlash2;
+      return slower;
+    }
     if (is_flash_2(work.kernel) && rates.flash_2) return *rates.flash_2;
     const auto found = rates.attention.find(attention_type(work));
     return found == rates.attention.end() ? AttentionRates{} : found->second;
@@ -240,7 +250,7 @@ class Kernels final : public CostModel {
 
   double attention_seconds(const Work& work) const {
     constexpr std::int64_t kPadding = 32;
-    constexpr double kQueries = 128, kTriton = 0.6;
+    constexpr double kQueries = 128, kUsualHead = 128;
     const KernelRates& rates = *device_.kernels;
     const Gemm& first = work.gemms.front();
     // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
@@ -254,13 +264,15 @@ class Kernels final : public CostModel {
     for (const Gemm& gemm : work.gemms) macs += static_cast<double>(gemm.macs());
     const double size =
         macs / static_cast<double>(first.m * keys * first.count) / static_cast<double>(work.gemms.size());
-    const double of_head = of_head_size(size / used, dtype) * used;
+    // The first FlashAttention is as fast with small heads, for which its tiles fit into registers.
+    const double head_size = is_flash_triton(work.kernel) ? std::max(size / used, kUsualHead) : size / used;
+    const double of_head = of_head_size(head_size, dtype) * used;
     // Not rounded up: one more query must not fill processors.
     const double tasks =
         static_cast<double>(first.count) * std::max(1.0, static_cast<double>(first.m) / kQueries);
     const AttentionRates attention = attention_rates(work);
-    const double share = (is_backward(work.kernel) ? attention.backward : attention.forward) * of_head *
-                         (is_flash_triton(work.kernel) ? kTriton : 1) * sustained();
+    const double share =
+        (is_backward(work.kernel) ? attention.backward : attention.forward) * of_head * sustained();
     const double rate =
         matrix_rate(device_,
                     dtype == DType::bf16 ? work.dtype == DType::fp16 ? DType::fp16 : DType::bf16 : dtype)

@@ -218,6 +218,7 @@ std::string dump_device(const Device& d) {
   for (const auto& [dtype, a] : k.attention)
     text += fmt::format("attention kernels {} {}\n", name_of(dtype), attention(a));
   if (k.flash_2) text += fmt::format("flash 2 {}\n", attention(*k.flash_2));
+  if (k.flash_triton) text += fmt::format("flash triton {}\n", attention(*k.flash_triton));
   if (k.scan) text += fmt::format("scan {}\n", attention(*k.scan));
   const MemoryRates& m = k.memory;
   return text + fmt::format("memory kernels {} {} {} {} {} {} {} {} {} {} {}\n", m.efficiency, m.norm,

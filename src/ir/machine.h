@@ -61,7 +61,8 @@ struct KernelRates {
   std::map<DType, MatrixRates> matrix;
   std::map<DType, AttentionRates> attention;
   std::optional<AttentionRates>
-      flash_2;                         // of the bf16 peak, where FlashAttention-2 is slower than `attention`
+      flash_2;  // of the bf16 peak, where FlashAttention-2 is slower than `attention`
+  std::optional<AttentionRates> flash_triton;  // likewise the first version's, in Triton
   std::optional<AttentionRates> scan;  // likewise of Mamba-2's, without ramp; as other products where unknown
   MemoryRates memory;
   double sustained = 1;  // of the rate of a short burst, in a training loop (power, clocks, cold caches)

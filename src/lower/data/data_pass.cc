@@ -37,6 +37,19 @@ std::int32_t processors_of_exchanges(const Plan& plan) {
   return plan.zero_stage >= 2 ? kChannels : 0;
 }
 
+// FSDP2 copies what it gathered into the weights, and gradients into what it reduces, in the type of the
+// reduction (foreach_all_gather_copy_out and chunk_cat in PyTorch's distributed/fsdp).
+bool copies_what_it_exchanges(const Plan& plan) {
+  return plan.framework == Framework::pytorch && plan.zero_stage == 3;
+}
+Work copy_work(Bytes from, Bytes to, DType dtype) {
+  Work work;
+  work.kind = WorkKind::copy;
+  work.dtype = dtype;
+  work.bytes = from + to;
+  return work;
+}
+
 }  // namespace
 
 DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chunks, RoleWeights weights,
@@ -88,6 +101,10 @@ void DataPass::make_bucket(const WeightBucket& weights) {
     const CollectiveKind kind =
         plan_.zero_stage > 0 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     bucket.exchange = exchange_call({kind, weights.gradients, family, 0, priority});
+    if (copies_what_it_exchanges(plan_)) {
+      bucket.copy = tables_.work(copy_work(size_of(weights.elements, parameter_type(plan_), "gradients"),
+                                           weights.gradients, parameter_type(plan_)));
+    }
     // ZeRO-3 has no gather here: its blocks gather their own weights before every pass.
     if (plan_.zero_stage == 1 || plan_.zero_stage == 2) {
       bucket.gather = exchange_call({CollectiveKind::all_gather, weights.parameters, family, 0, priority});
@@ -109,6 +126,7 @@ void DataPass::make_bucket(const WeightBucket& weights) {
       chunks_[static_cast<std::size_t>(last.chunk)].layers[static_cast<std::size_t>(last.block)];
   bucket.exchange_label = {Phase::gradient_exchange,
                            tables_.name(fmt::format("gradient bucket {}", bucket.number)), layer};
+  bucket.copy_label = {Phase::weight_gradient, tables_.name("copy gradients"), layer};
   bucket.gather_label = {Phase::optimizer, tables_.name(fmt::format("parameters, bucket {}", bucket.number)),
                          layer};
   bucket.optimizer_label = {Phase::optimizer,
@@ -137,7 +155,10 @@ void DataPass::make_gathers(const ShardedModel& model, const RoleChunk& chunk, s
       if (bytes.value == 0 || group_size(plan_, over) <= 1) continue;
       const std::uint32_t call =
           exchange_call({CollectiveKind::all_gather, bytes, tables_.gather_family(over)});
-      block.gathers.push_back({{Phase::forward, tables_.name("gather weights"), chunk.layers[b]}, call});
+      block.gathers.push_back({tables_.name("gather weights"), chunk.layers[b], call});
+      if (!copies_what_it_exchanges(plan_)) continue;
+      block.gathers.back().copy_name = tables_.name("copy weights");
+      block.gathers.back().copy = tables_.work(copy_work(bytes, bytes, parameter_type(plan_)));
     }
   }
 }
@@ -192,10 +213,13 @@ void DataPass::gather_block(BlockState& block, Phase phase, std::vector<std::uin
     }
     // One communicator, which exchanges have no part in: gathers follow each other.
     if (std::find(waits.begin(), waits.end(), last_gather_) == waits.end()) add_wait(waits, last_gather_);
-    NodeLabel label = gather.label;
-    label.phase = phase;
-    last_gather_ = writer_.communicate(NodeKind::collective, label, gather.collective, waits);
+    last_gather_ = writer_.communicate(NodeKind::collective, {phase, gather.name, gather.layer},
+                                       gather.collective, waits);
     entry.push_back(last_gather_);
+  }
+  for (const BlockGather& gather : block.gathers) {
+    if (gather.copy == kNoNode) continue;
+    entry.push_back(writer_.compute({phase, gather.copy_name, gather.layer}, gather.copy, entry));
   }
 }
 
@@ -248,6 +272,7 @@ void DataPass::after_backward(const BlockPlace& place, bool last, std::vector<st
 void DataPass::exchange(Bucket& bucket, bool last, std::vector<std::uint32_t>* entry) {
   if (bucket.exchange != kNoNode) {
     std::vector<std::uint32_t> waits;
+    if (bucket.copy != kNoNode) writer_.compute(bucket.copy_label, bucket.copy, waits);
     add_wait(waits, writer_.last_compute());
     keep_in_turn(waits);
     bucket.exchanged = communicate(bucket.exchange, bucket.exchange_label, waits);

@@ -67,14 +67,17 @@ class DataPass {
     std::uint32_t optimizer = 0;                         // work
     std::uint32_t gather = kNoNode, exchange = kNoNode;  // collectives of the tables; kNoNode: none
     std::uint32_t replicate = kNoNode, mirror = kNoNode;
-    NodeLabel exchange_label, gather_label, optimizer_label;
+    std::uint32_t copy = kNoNode;  // work before the exchange
+    NodeLabel exchange_label, gather_label, copy_label, optimizer_label;
     std::size_t left = 0;               // blocks of this micro-batch that are not done
     std::size_t left_of_last = 0;       // blocks of the last micro-batch, other chunks' included
     std::uint32_t exchanged = kNoNode;  // the node after which this iteration's gradients are averaged
   };
   struct BlockGather {
-    NodeLabel label;
+    std::uint32_t name = 0;
+    std::int32_t layer = -1;
     std::uint32_t collective = 0;
+    std::uint32_t copy_name = 0, copy = kNoNode;  // work behind it
   };
   struct BlockState {
     std::vector<std::uint32_t> buckets;  // that its backward pass completes

@@ -1,5 +1,6 @@
 #include "lower/data/data_pass.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lower/hybrid.h"
@@ -84,6 +85,33 @@ TEST(DataPass, ExchangesOfEveryMicroBatchHoldProcessors) {
         EXPECT_EQ(call.processors, stage >= 2 ? 16 : 0) << "ZeRO " << stage;
     }
   }
+}
+
+// FSDP2's copies: of the gathered weights before each of a block's passes, both ways, and of its gradients
+// before they are reduced.
+TEST(DataPass, PyTorchCopiesWhatItExchangesUnderZero3) {
+  Plan plan = small_plan(1, 4, 1, 1);
+  plan.zero_stage = 3;
+  EXPECT_EQ(count_kind(lower(plan), 0, "copy weights"), 0);
+  plan.framework = Framework::pytorch;
+  const Graph graph = lower(plan);
+  const Program& program = graph.programs[0];
+  EXPECT_EQ(count_kind(graph, 0, "copy weights"), count_kind(graph, 0, "gather weights"));
+  std::int64_t weights = 0, gradients = 0, exchanges = 0;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    const std::string_view name = graph.names[program.name[node]];
+    exchanges += name.starts_with("gradient bucket");
+    if (name != "copy weights" && name != "copy gradients") continue;
+    ASSERT_EQ(program.kind[node], NodeKind::compute);
+    (name == "copy weights" ? weights : gradients) += graph.works[program.payload[node]].bytes.value;
+  }
+  EXPECT_EQ(weights, 2 * 2 * kBytes) << "read and written, forward and backward";
+  EXPECT_EQ(gradients, 2 * kBytes);
+  EXPECT_EQ(count_kind(graph, 0, "copy gradients"), exchanges);
+  const std::vector<std::uint32_t> waits = waits_of(graph, 0, "gradient bucket 0");
+  EXPECT_THAT(waits, testing::Contains(find(graph, 0, "copy gradients")));
+  plan.zero_stage = 2;
+  EXPECT_EQ(count_kind(lower(plan), 0, "copy gradients"), 0);
 }
 
 // Under 1F1B the first stage has always more than one micro-batch in flight until the end.

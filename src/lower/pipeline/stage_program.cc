@@ -648,8 +648,8 @@ std::vector<RoleChunk> role_chunks(const ShardedModel& model, const StageJob& jo
 std::int64_t most_nodes(const std::vector<RoleChunk>& chunks, const StageJob& job, std::int64_t pipeline_rank,
                         TemplateCache& templates) {
   // Per chunk, of a slot by action: messages and the gather of parts; a block may add gathers,
-  // exchanges and copies.
-  constexpr std::int64_t kPerBlock = 6, kPerSlot = 3;
+  // exchanges, copies of what these move and copies to or from the host.
+  constexpr std::int64_t kPerBlock = 10, kPerSlot = 3;
   std::vector<std::vector<std::int64_t>> of_slot;
   std::int64_t nodes = 0;
   for (const RoleChunk& chunk : chunks) {

@@ -152,6 +152,7 @@ KernelRates read_kernel_rates(const Config& config) {
     entry->reject_unknown_keys();
   };
   of_all_types("flash_2", rates.flash_2);
+  of_all_types("flash_triton", rates.flash_triton);
   of_all_types("scan", rates.scan);
   rates.memory.launch = rates.launch;
   if (const auto memory = config.find("memory")) {

@@ -194,6 +194,8 @@ void set_loss(const MeasuredPlan& row, Plan& plan) {
     plan.loss_parallel = false;
     plan.embedding_parallel = false;
   }
+  // FlashAttention's, one kernel each way (`fused_crossentropy` in modeling_mpt.py).
+  if (names(row, "llm-foundry")) plan.loss = LossKernel::fused;
   // Its own cross entropy, also where one rank has all logits (_ShardedCrossEntropy).
   if (names(row, "nanotron")) plan.loss = LossKernel::in_place;
   const bool compiles_blocks_alone = names(row, "measure_device") && names(row, "fsdp2");
