@@ -32,7 +32,6 @@ struct WatchedEnd {
 struct SimulationOptions {
   bool fold = true;            // play one of the ranks that fare alike
   bool fold_time = true;       // leave out what a program with a loop does again (sim/fold/time_fold.h)
-  bool fold_drift = true;      // the same of stages that drift apart (sim/fold/drift_fold.h)
   bool every_message = false;  // play all, also those of collectives that could be evaluated
   // A run that would take more is refused beforehand; at some millions a second this default is minutes.
   double max_messages = 2e9;

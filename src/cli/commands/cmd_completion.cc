@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/sorted.h"
 #include "cli/command.h"
 #include "cli/commands/catalogue.h"
 
@@ -48,8 +49,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Words>& a
     for (const CatalogueFamily& family : catalogue()) offer(family.name);
   }
   if (path == "completion") here.words.insert(here.words.end(), {"bash", "zsh"});
-  std::sort(here.words.begin(), here.words.end());
-  here.words.erase(std::unique(here.words.begin(), here.words.end()), here.words.end());
+  sort_unique(here.words);
   all.push_back(std::move(here));
 }
 

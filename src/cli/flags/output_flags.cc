@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <iterator>
 
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
 #include "ir/derived/rank_ranges.h"
@@ -122,8 +122,7 @@ std::vector<std::int32_t> OutputFlags::recorded_ranks(std::int64_t ranks) const 
     for (std::int64_t rank = range.first; rank <= range.last; ++rank)
       chosen.push_back(static_cast<std::int32_t>(rank));
   }
-  std::sort(chosen.begin(), chosen.end());
-  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  sort_unique(chosen);
   return chosen;
 }
 

@@ -1,7 +1,6 @@
 #include "lower/pipeline/pass_template.h"
 
-#include <algorithm>
-
+#include "base/sorted.h"
 #include "lower/pipeline_schedule.h"
 
 namespace armilla {
@@ -92,8 +91,7 @@ class TemplateBuilder {
       append(step, needs);
       needs = {};
     } else {
-      std::sort(needs.steps.begin(), needs.steps.end());
-      needs.steps.erase(std::unique(needs.steps.begin(), needs.steps.end()), needs.steps.end());
+      sort_unique(needs.steps);
     }
     kept_.push_back(leave_out ? kLeftOut : static_cast<std::uint32_t>(result_.steps.size() - 1));
     left_out_.push_back(std::move(needs));
@@ -133,8 +131,7 @@ class TemplateBuilder {
     // The first computation that enters lets in all that follow it.
     made.enters = needs.enters && (made.kind != NodeKind::compute || !entered_);
     entered_ |= made.kind == NodeKind::compute && needs.enters;
-    std::sort(waits.begin(), waits.end());
-    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+    sort_unique(waits);
     made.first_wait = static_cast<std::uint32_t>(result_.waits.size());
     result_.waits.insert(result_.waits.end(), waits.begin(), waits.end());
     made.end_of_waits = static_cast<std::uint32_t>(result_.waits.size());

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sorted.h"
 #include "base/units.h"
 #include "ir/graph.h"
 
@@ -48,8 +49,7 @@ class ProgramWriter {
     for (std::size_t chain = 0; chain < chains_.size(); ++chain) {
       if (chain != chain_) last_.insert(last_.end(), chains_[chain].begin(), chains_[chain].end());
     }
-    std::sort(last_.begin(), last_.end());
-    last_.erase(std::unique(last_.begin(), last_.end()), last_.end());
+    sort_unique(last_);
   }
   // A computation that the chain does not wait for; it runs once the device is free.
   std::uint32_t compute_aside(const NodeLabel& label, std::uint32_t work,

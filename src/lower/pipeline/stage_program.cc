@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/sorted.h"
 #include "lower/data/data_pass.h"
 #include "lower/pipeline/program_writer.h"
 #include "lower/pipeline/stage_transfer.h"
@@ -259,8 +260,7 @@ class StageEmitter {
     for (const auto& [family, node] : latest_of_family_) ends_.push_back(node);
     for (const auto& [slot, nodes] : left_over_) ends_.insert(ends_.end(), nodes.begin(), nodes.end());
     left_over_.clear();
-    std::sort(ends_.begin(), ends_.end());
-    ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
+    sort_unique(ends_);
   }
 
   // The cursor that has done the smallest share of its steps; none is left: their number.

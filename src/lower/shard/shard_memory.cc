@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sorted.h"
 #include "lower/shard/shard_conversion.h"
 #include "lower/shard/shard_pass.h"
 #include "lower/shard/shard_recompute.h"
@@ -94,8 +95,7 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
   }
   if (shares) mark_other_parts(model, block, layout, saved);
   // A tensor that several operators save is in memory once.
-  std::sort(saved.begin(), saved.end());
-  saved.erase(std::unique(saved.begin(), saved.end()), saved.end());
+  sort_unique(saved);
   return saved;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/splitmix.h"
 
 namespace armilla {
 namespace {
@@ -152,7 +153,7 @@ void FlitGraph::look_at_ways(Ways& ways) {
   const std::uint64_t pairs = all ? devices * devices : most;
   std::vector<Ways::Way> seen;
   for (std::uint64_t pair = 0; pair < pairs; ++pair) {
-    const std::uint64_t ends = all ? pair : scrambled(pair + 1) % (devices * devices);
+    const std::uint64_t ends = all ? pair : splitmix(pair + 1) % (devices * devices);
     Message message;
     message.source = static_cast<std::int32_t>(ends / devices);
     message.destination = static_cast<std::int32_t>(ends % devices);

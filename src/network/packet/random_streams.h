@@ -38,13 +38,8 @@ class FirstDraws {
   RandomStream stream_;
 };
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): its mixing of bits, and a generator that is one number.
-inline std::uint64_t mixed(std::uint64_t bits) {
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
-  return bits ^ bits >> 31;
-}
-// Without the last step of the mixing, which leaves the higher bits as they are: coins look at those.
+// The generator of SplitMix64 (base/splitmix.h), which is one number, without the last step of the mixing:
+// that leaves the higher bits as they are, at which coins look.
 inline std::uint64_t coin_bits(std::uint64_t& coins) {
   std::uint64_t bits = coins += 0x9e3779b97f4a7c15U;
   bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;

@@ -43,11 +43,4 @@ void next_links(const LinkGraph& graph, const std::vector<Reached>& reached, std
                 std::uint32_t destination, double width, std::vector<std::uint32_t>& next,
                 std::uint32_t dimension = kEveryDimension);
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-inline std::uint64_t scrambled(std::uint64_t x) {
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-  return x ^ x >> 31;
-}
-
 }  // namespace armilla

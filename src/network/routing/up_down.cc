@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/splitmix.h"
+
 namespace armilla {
 
 UpDown::UpDown(const LinkGraph& graph) : graph_(graph), order_(graph.leaving.size(), UINT64_MAX) {
@@ -141,7 +143,7 @@ bool UpDown::find(std::uint32_t source, std::uint32_t destination, std::uint64_t
     by_chance = by_chance || next.size() > 1;
     // The node is mixed in, or a key would choose alike at every switch on the way, and so
     // leave most of a tree unused.
-    const std::uint32_t link = next[scrambled(key + 0x9e3779b97f4a7c15U * (node + 1)) % next.size()];
+    const std::uint32_t link = next[splitmix(key + 0x9e3779b97f4a7c15U * (node + 1)) % next.size()];
     way.push_back(link);
     climbing = climbing && leads_up(link);
     node = graph_.links[link].to;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/splitmix.h"
 #include "network/routings.h"
 
 namespace armilla {
@@ -243,7 +244,7 @@ Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::o
     // is known as polarisation.
     const std::size_t chosen =
         key && equal.size() > 1
-            ? static_cast<std::size_t>(scrambled(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())
+            ? static_cast<std::size_t>(splitmix(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())
             : 0;
     way.push_back(equal[chosen]);
     if (key && routing_.find == &Ways::hashed) note_hashed(equal, equal[chosen]);
@@ -354,7 +355,7 @@ std::vector<Ways::Way> Ways::all_shortest(std::uint32_t source, std::uint32_t de
   for (std::size_t tries = 0; tries < 4 * kMostWays && found.size() < kMostWays; ++tries) {
     Way way = shortest(source, destination, key);
     if (std::ranges::find(found, way) == found.end()) found.push_back(std::move(way));
-    key = scrambled(key + tries + 1);
+    key = splitmix(key + tries + 1);
   }
   return found;
 }
@@ -364,7 +365,7 @@ void Ways::add_detours(const Way& begin, std::uint32_t source, std::uint32_t des
   const std::uint32_t here = begin.empty() ? source : links()[begin.back()].to;
   std::uint64_t key = pair_key(source, destination);
   for (std::size_t tries = 0; tries < 4 * kMostWays && ways.size() < most && !pivots_.empty(); ++tries) {
-    key = scrambled(key + 0x9e3779b97f4a7c15U);
+    key = splitmix(key + 0x9e3779b97f4a7c15U);
     any_by_chance_ = any_by_chance_ || pivots_.size() > 1;
     const std::uint32_t pivot = pivots_[key % pivots_.size()];
     if (pivot == here || pivot == destination) continue;

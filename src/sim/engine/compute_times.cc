@@ -4,15 +4,14 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/splitmix.h"
+
 namespace armilla {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014).
+// A step of SplitMix64's generator.
 std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
+  return splitmix(value + 0x9e3779b97f4a7c15);
 }
 
 // In (0, 1].

@@ -126,10 +126,9 @@ Result played(const NativePlay& play, Result (NativeRun::*told)()) {
     run.play();
     return (run.*told)();
   } catch (const ClocksDisagree&) {
-    SimulationOptions together = play.options;
-    together.fold_drift = false;
-    NativeRun run({play.graph, play.issued, play.study, play.costs, play.classes, play.planner, together,
-                   play.shared_dimensions, play.known_plays});
+    NativePlay together = play;
+    together.folds_drift = false;
+    NativeRun run(together);
     run.play();
     return (run.*told)();
   }

@@ -42,6 +42,7 @@ struct NativePlay {
   // Those of the run that this one is a part of (sim/plan/senders.h); else of the graph.
   std::optional<std::uint32_t> shared_dimensions = {};
   KnownPlays* known_plays = nullptr;  // of the runs before; nullptr: nobody keeps them
+  bool folds_drift = true;            // also stages that drift apart (sim/fold/drift_fold.h)
 };
 
 class NativeRun final : MessageLabels, RoundObserver {

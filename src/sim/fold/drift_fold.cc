@@ -26,9 +26,8 @@ DriftFold::DriftFold(const NativePlay& play, const RunContext& context, const Ru
       peers_(context.graph),
       // A window's bounds are moments of the run's clock, and stages that periods were left out of have
       // clocks of their own.
-      may_look_(play.options.fold_drift && !play.options.every_message &&
-                play.options.window.from == Time(0) && play.options.window.until == kEndOfTime &&
-                promises_of(play.study.network).knows_dimensions &&
+      may_look_(play.folds_drift && !play.options.every_message && play.options.window.from == Time(0) &&
+                play.options.window.until == kEndOfTime && promises_of(play.study.network).knows_dimensions &&
                 promises_of(play.study.network).meets_on_links_only &&
                 std::ranges::none_of(play.study.machine.dimensions, passes_others)),
       later_by_(context.classes.real.size()) {}

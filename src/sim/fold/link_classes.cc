@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sorted.h"
 #include "sim/engine/compute_times.h"
 
 namespace armilla {
@@ -98,8 +99,7 @@ class Check {
       std::vector<std::uint32_t> content;
       for (const std::int32_t rank : members) content.push_back(colour(rank));
       if (!is_ordered) {
-        std::sort(content.begin(), content.end());
-        content.erase(std::unique(content.begin(), content.end()), content.end());
+        sort_unique(content);
       }
       const std::size_t number = contents.try_emplace(std::move(content), contents.size()).first->second;
       for (std::size_t i = 0; i < members.size(); ++i)

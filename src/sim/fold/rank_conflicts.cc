@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/sorted.h"
+
 namespace armilla {
 namespace {
 
@@ -27,8 +29,7 @@ class Conflicts {
       look_at_arrivals();
       for (const std::int32_t rank : lowest_) look_at_matching(rank);
     }
-    std::sort(found_.begin(), found_.end());
-    found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+    sort_unique(found_);
     return std::move(found_);
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/sorted.h"
+
 namespace armilla {
 namespace {
 
@@ -47,8 +49,7 @@ GroupLayout lay_out(const std::vector<std::int32_t>& ranks, const Machine& machi
     std::vector<std::int32_t> occupied;
     occupied.reserve(ranks.size());
     for (const std::int32_t rank : ranks) occupied.push_back(coordinate(rank, stride, dimension.size));
-    std::sort(occupied.begin(), occupied.end());
-    occupied.erase(std::unique(occupied.begin(), occupied.end()), occupied.end());
+    sort_unique(occupied);
     product *= static_cast<std::int64_t>(occupied.size());
     layout.coordinates.push_back(std::move(occupied));
     layout.strides.push_back(stride);

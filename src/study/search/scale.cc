@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/units_text.h"
 
 namespace armilla {
@@ -63,8 +64,7 @@ std::vector<std::int64_t> rank_sizes(const SearchRequest& search) {
     if (axis.key != kRanks) continue;
     for (const std::string& value : axis.values) sizes.push_back(parse_count(value, axis.where));
   }
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  sort_unique(sizes);
   if (sizes.size() < 2)
     throw Error("--ranks", "names no two sizes", "give a range or a list, such as 64..1024 or 64,96,128");
   return sizes;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/sorted.h"
 #include "trace/synthetic.h"
 #include "trace/synthetic/synthetic_builder.h"
 
@@ -195,8 +196,7 @@ std::vector<ChakraTrace> make_random(const ParameterValues& values, bool) {
   const auto waits = [&](const SyntheticRank& rank) {
     WaitList list;
     for (std::uint64_t i = rank.size() == 0 ? 0 : below(4); i > 0; --i) list.push_back(below(rank.size()));
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
+    sort_unique(list);
     return list;
   };
   WaitList last_collective(static_cast<std::size_t>(npus), UINT64_MAX);

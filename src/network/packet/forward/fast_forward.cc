@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/splitmix.h"
 #include "network/packet/forward/patterns.h"
 #include "network/packet/transport/transport.h"
 
@@ -210,11 +211,11 @@ void FastForward::find_partitions() {
     Partition& partition = partitions_[set_of(i)];
     // A sum of mixed numbers: it is the same whatever the order of flows, and changes with any flow, any life
     // of one and any pause.
-    partition.identity += mixed(mixed(index + std::uint64_t{1}) + flow.life);
+    partition.identity += splitmix(splitmix(index + std::uint64_t{1}) + flow.life);
     bool plain = could_stand(index);
     for_each_port(flow, [&](std::uint32_t number, std::uint32_t) {
       const Port& port = links_[number];
-      partition.identity += mixed(static_cast<std::uint64_t>(links_.pauses(number).sum_ns) << 24 ^ number);
+      partition.identity += splitmix(static_cast<std::uint64_t>(links_.pauses(number).sum_ns) << 24 ^ number);
       plain = plain && port.paused == 0 && (coming_.empty() || coming_[number] == 0) &&
               // The far end draws losses for what comes to it; a link that loses packets never is in a steady
               // state.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/splitmix.h"
+
 namespace armilla::packets {
 
 Traits pulled_traits(const PacketSettings&) {
@@ -59,7 +61,7 @@ std::int64_t Pulled::window(const Flow& flow) const {
 // Switches know nothing of each other's ways: names are hashed to them at random, several to one.
 std::uint32_t Pulled::way_of(std::uint32_t index, std::uint32_t path) const {
   const Flow& flow = flows_[index];
-  const std::uint64_t hash = mixed((settings_.seed << 32 ^ index) * 0x9e3779b97f4a7c15U + path);
+  const std::uint64_t hash = splitmix((settings_.seed << 32 ^ index) * 0x9e3779b97f4a7c15U + path);
   return static_cast<std::uint32_t>(hash % flow.ways);
 }
 
