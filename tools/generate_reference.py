@@ -314,8 +314,8 @@ NOT_MODELLED = """## Where it is off, and why
   on fewer, some 1 s for every micro-batch beside (up to 100 times slower than predicted); short runs on clusters under repair (BLOOM).
 - vTrain's 39 billion on 512 A100: with 8 tensor ranks, a whole node, 26 plans are predicted nearly in their order (0.97); with 2 and 4
   predictions are from 36 % too fast to 5 % too slow, without a pattern in stages or micro-batches that links or memory would explain.
-- MPT without recomputation on H100: 10 to 20 % too fast, most where a step has few tokens (optimizers and gradient norms that are not
-  fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
+- MPT on H100: 1 to 9 % too fast at all lengths (optimizers and gradient norms that are not fused, products of the libraries of 2023), up to 17 % where a step
+  has few tokens.
 - Mixtures of experts, mostly too fast, with the multiprocessors that all-to-alls hold and the host's waits for numbers of tokens in (together 0.4 points; 0.2
   and 0.5 on two halves of the shared rows): experts' products are many kernels for few tokens (Qwen3 30B with 8 experts per GPU on H100, 20 %), and
   the same plan took 12 and 25 s, or 29 and 51 s, in two releases. What fused experts and fp8 attention save from 26.06 on is not modelled either.
@@ -325,10 +325,8 @@ NOT_MODELLED = """## Where it is off, and why
 - gpt-oss's sinks, and that Megatron-Core adds biases expert by expert (the passes are modelled, the kernels' number is not). Its steps of release 26.06.01 are
   60 % longer than those before and after, which the publisher calls a regression (cudnn-frontend's issue 256).
 - Mamba-2's backward scan, whose rate follows from whole steps of one model, and chunks of 128 tokens (256 are taken).
-- Other collectives and computation do not slow each other down. NCCL's kernels hold multiprocessors (16 channels of 132 on an H100 among several
-  nodes): with 0.12 of the rate gone from whatever computes while its rank has a collective under way, 2 of 3 rows stay as they are, a tenth
-  of those without FSDP take 2 % longer or more, of those with FSDP 3.5 % (at most 9 %); the 425 rows that this moves by a percent or more (with twice as much) are off by 12.5 %
-  instead of 12.6, halves of them alike, and those of FSDP by 9.8 instead of 9.9. Rates in a loop (`sustained`), fitted to steps, have the average in them.
+- Exchanges beside one micro-batch alone (ZeRO-0 and 1) and collectives of tensor parallelism and computation do not slow each other down. NCCL's kernels hold multiprocessors, 16
+  of 132 on an H100, which is counted under ZeRO-2 and 3. Rates in a loop (`sustained`), fitted to steps, have the average in them.
 - Two A100 nodes are `hgx-staged`, a fit to such rows (NICs without GPUDirect). NCCL changes between rings and trees at the sizes that are predicted
   for two GPUs per node; with four and eight, trees begin at 4 and 13 MiB, not at 0.8 and 1.6, and calls in between are predicted up to twice too fast.
 - A message between two nodes. In the pairwise servers' rows it is the sender's kernel that was timed, eleven in a row, which is done when buffers hold the

@@ -223,6 +223,7 @@ class Kernels final : public CostModel {
       AttentionRates slower = attention_rates(second);
       slower.forward *= kOfFlash2;
       slower.backward *= kOfFlash2;
+      slower.range = {0, 0};
       return slower;
     }
     if (is_flash_2(work.kernel) && rates.flash_2) return *rates.flash_2;
@@ -233,9 +234,10 @@ class Kernels final : public CostModel {
   // The rate of a head's size, relative to that of 128. Exponentials, of which every score has one, take as
   // long for any size, and in fp8 nearly as long as the products, so that small heads are slower and, in
   // fp8, large ones faster.
-  static double of_head_size(double head, DType dtype) {
+  static double of_head_size(double head, DType dtype, Kernel kernel) {
     constexpr double kSmall = 0.4, kLarge = 0.1, kNarrow = 0.7, kUsual = 128;
-    const double ratio = head / kUsual;
+    // The first FlashAttention is as fast with small heads, for which its tiles fit into registers.
+    const double ratio = is_flash_triton(kernel) ? 1 : head / kUsual;
     return std::pow(ratio, dtype == DType::fp8 ? kNarrow : ratio < 1 ? kSmall : kLarge);
   }
 
@@ -250,7 +252,7 @@ class Kernels final : public CostModel {
 
   double attention_seconds(const Work& work) const {
     constexpr std::int64_t kPadding = 32;
-    constexpr double kQueries = 128, kUsualHead = 128;
+    constexpr double kQueries = 128;
     const KernelRates& rates = *device_.kernels;
     const Gemm& first = work.gemms.front();
     // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
@@ -264,9 +266,7 @@ class Kernels final : public CostModel {
     for (const Gemm& gemm : work.gemms) macs += static_cast<double>(gemm.macs());
     const double size =
         macs / static_cast<double>(first.m * keys * first.count) / static_cast<double>(work.gemms.size());
-    // The first FlashAttention is as fast with small heads, for which its tiles fit into registers.
-    const double head_size = is_flash_triton(work.kernel) ? std::max(size / used, kUsualHead) : size / used;
-    const double of_head = of_head_size(head_size, dtype) * used;
+    const double of_head = of_head_size(size / used, dtype, work.kernel) * used;
     // Not rounded up: one more query must not fill processors.
     const double tasks =
         static_cast<double>(first.count) * std::max(1.0, static_cast<double>(first.m) / kQueries);

@@ -18,9 +18,8 @@
 //   FlashAttention-2), small ones are slower, in fp8 large ones faster: exponentials take as long for all
 //   (Shah et al. 2024, FlashAttention-3). Three constants for all devices, fitted with their rates to 412
 //   kernels (median residual 7.4 %, 10.7 % without).
-//   FlashAttention's first version in Triton has 0.6 of FlashAttention-2's rates: fitted to 21 steps of MPT
-//   on A100 with 16,384 tokens and more (residual 7.7 %; the 10 on H100 were not fitted: 5.3 %). Dao 2023,
-//   section 4.1: 1 / 1.3 to 1 / 2.5.
+//   FlashAttention's first version in Triton has rates of its own, for heads of all sizes (KernelRates::
+//   flash_triton), or half of FlashAttention-2's (Dao 2023, section 4.1: 1 / 1.3 to 1 / 2.5).
 // The rest: bytes over the attained bandwidth of the class.
 // Sources of the forms: NVIDIA, "Matrix Multiplication Background User's Guide" (tile and wave quantisation,
 // alignment); tools/fit_kernels.py repeats the fits (docs/models/kernels.md). Not modelled: L2 reuse between

@@ -171,6 +171,11 @@ TEST(Kernels, AttentionHasItsOwnRates) {
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 10 * forward, 1e-3);
   device.kernels->flash_triton = AttentionRates{0.25, 0.2, 0};
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2.5 * forward, 1e-3);
+  Work small = attention(4096, 4096, 64, true);
+  const double usual = time_in_us(*burst(device), small);
+  small.kernel = Kernel::flash_triton_backward;  // which heads of 64 do not slow down
+  EXPECT_NEAR(time_in_us(*burst(device), small), 5 + 2.5 * forward / 2, 1e-3);
+  EXPECT_GT(usual - 5, 2 * forward / 2 * 1.3);
   work.kernel = Kernel::attention_backward;
   device.kernels->attention[DType::bf16].ramp = 2.56;  // 1,024 tasks on 100 processors
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward * 1.25, 1e-3);

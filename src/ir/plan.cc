@@ -180,6 +180,7 @@ Time issue_time_of(const Plan& plan) {
 }
 
 bool stops_early(const Plan& plan) {
+  if (plan.recompute != Recompute::full && plan.recompute != Recompute::block) return false;
   return plan.recompute_early_stop.value_or(plan.framework == Framework::pytorch);
 }
 

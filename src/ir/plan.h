@@ -200,7 +200,7 @@ LossKernel loss_kernel_of(const Plan& plan);  // never automatic
 // What the CPU needs for an operator under a plan whose host is decided; 0: it is ahead always.
 Time issue_time_of(const Plan& plan);
 
-// Whether recomputation ends where the backward pass has all it reads.
+// Whether blocks are done again, and only as far as the backward pass reads.
 bool stops_early(const Plan& plan);
 
 // What the user said of a plan; a degree left out is derived from the others (lower/plan.h).

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "ir/tensor.h"
 #include "lower/pipeline_schedule.h"
+#include "lower/shard_layout.h"
 
 namespace armilla {
 namespace {
@@ -31,10 +32,12 @@ Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& p
 
 // Of NCCL, whose collectives between nodes have so many channels, each with a block of threads
 // (NCCL_DEBUG=INFO says "16 coll channels" on servers of eight A100 or H100, and 24 within one, where
-// exchanges are short). Counted under ZeRO-2 and 3, where every micro-batch has exchanges beside it.
+// exchanges are short). Counted where more than one micro-batch has exchanges beside it, and under ZeRO-3
+// whose weights have.
 std::int32_t processors_of_exchanges(const Plan& plan) {
   constexpr std::int32_t kChannels = 16;
-  return plan.zero_stage >= 2 ? kChannels : 0;
+  const bool every_time = plan.zero_stage == 2 && plan.micro_batches > 1 && !plan.no_sync;
+  return every_time || plan.zero_stage == 3 ? kChannels : 0;
 }
 
 // FSDP2 copies what it gathered into the weights, and gradients into what it reduces, in the type of the
@@ -102,8 +105,9 @@ void DataPass::make_bucket(const WeightBucket& weights) {
         plan_.zero_stage > 0 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     bucket.exchange = exchange_call({kind, weights.gradients, family, 0, priority});
     if (copies_what_it_exchanges(plan_)) {
-      bucket.copy = tables_.work(copy_work(size_of(weights.elements, parameter_type(plan_), "gradients"),
-                                           weights.gradients, parameter_type(plan_)));
+      const DType type = activation_dtype(plan_);
+      bucket.copy =
+          tables_.work(copy_work(size_of(weights.elements, type, "gradients"), weights.gradients, type));
     }
     // ZeRO-3 has no gather here: its blocks gather their own weights before every pass.
     if (plan_.zero_stage == 1 || plan_.zero_stage == 2) {

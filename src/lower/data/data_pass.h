@@ -10,7 +10,12 @@
 //            (here and in ZeRO 3) after the last one alone
 //   ZeRO 3   weights of every block gathered before its forward pass and, when resharded, before its backward
 //            pass, one block ahead (Plan::prefetch); gradients reduce-scattered after its backward pass
-//            (FSDP, Zhao et al. 2023). Gathers have a communicator of their own ("data gather").
+//            (FSDP, Zhao et al. 2023). Gathers have a communicator of their own ("data gather"). Under
+//            Framework::pytorch what was gathered is copied into the weights, and gradients into what is
+//            reduced (FSDP2).
+//
+// Exchanges of ZeRO 3, and those of ZeRO 2 after every micro-batch, hold multiprocessors
+// (CollectiveCall::processors).
 //
 // With hybrid_shard, ZeRO 1 to 3 shard dense weights within groups only, and the shards of gradients are then
 // all-reduced across the groups, once per iteration.

@@ -74,17 +74,28 @@ TEST(DataPass, ShardedGradientsAreReducedForEveryMicroBatch) {
 }
 
 TEST(DataPass, ExchangesOfEveryMicroBatchHoldProcessors) {
+  const auto held = [](const Plan& plan) {
+    const Graph graph = lower(plan);
+    EXPECT_FALSE(graph.collectives.empty());
+    for (const CollectiveCall& call : graph.collectives)
+      EXPECT_EQ(call.processors, graph.collectives.front().processors);
+    return graph.collectives.front().processors;
+  };
   Plan plan = small_plan(1, 8, 1, 2);
   for (const int stage : {0, 1, 2, 3}) {
     plan.zero_stage = stage;
     for (const std::int64_t part : {0, 4}) {
       plan.hybrid_shard = stage == 0 ? 0 : part;
-      const Graph graph = lower(plan);
-      ASSERT_FALSE(graph.collectives.empty());
-      for (const CollectiveCall& call : graph.collectives)
-        EXPECT_EQ(call.processors, stage >= 2 ? 16 : 0) << "ZeRO " << stage;
+      EXPECT_EQ(held(plan), stage >= 2 ? 16 : 0) << "ZeRO " << stage;
     }
   }
+  plan.no_sync = true;
+  EXPECT_EQ(held(plan), 16) << "of weights";
+  plan.zero_stage = 2;
+  EXPECT_EQ(held(plan), 0) << "as ZeRO-1";
+  plan = small_plan(1, 8, 1, 1);
+  plan.zero_stage = 2;
+  EXPECT_EQ(held(plan), 0) << "as ZeRO-1";
 }
 
 // FSDP2's copies: of the gathered weights before each of a block's passes, both ways, and of its gradients

@@ -397,15 +397,16 @@ class StageEmitter {
     cursor.ids.clear();
     if (pass.needs_weights) {
       const auto iteration = static_cast<std::int64_t>(iteration_of(*cursor.slot));
+      if (!pass.forward && plan_.offload_activations) load_activations(cursor, pass);
+      // Set after load_activations has used it, which is to start with the pass before this one, and before
+      // weights are copied for this one.
+      pass_start_ = writer_.last_compute();
       if (pass.forward) {
         // The first forward pass waits for the parameters that the optimizer of the iteration before left.
         data_.before_forward(pass.place, iteration, cursor.first_of_iteration, cursor.entry);
       } else {
-        if (plan_.offload_activations) load_activations(cursor, pass);
         data_.before_backward(pass.place, cursor.entry);
       }
-      // Set after load_activations has used it: that one is to start with the pass before this one.
-      pass_start_ = writer_.last_compute();
     }
     const auto last = writer_.last_computes();
     cursor.start.assign(last.begin(), last.end());

@@ -48,11 +48,26 @@ class BlockWriter {
     find_runs();
   }
 
-  Pass forward() { return forward_until(block_.end); }
+  Pass forward() {
+    PassWriter writer(overlaps_);
+    write_forward(writer, block_.end);
+    return writer.take();
+  }
 
-  // All of it, or all that the backward pass reads.
+  // All of it, or all that the backward pass reads: also what the last operator that keeps its inputs gets
+  // from other ranks.
   Pass whole() {
-    return forward_until(stops_early(plan_) ? end_of_what_is_read(model_, block_) : block_.end);
+    PassWriter writer(overlaps_);
+    const std::uint32_t end = stops_early(plan_) ? end_of_what_is_read(model_, block_) : block_.end;
+    write_forward(writer, end);
+    if (end < block_.end && op(end).saves == Saves::inputs) {
+      for (const Entry& entry : entries_) {
+        if (entry.first == end && entry.forward && keeps_gathered(entry))
+          writer.link(collective(end, *entry.forward, Phase::forward));
+      }
+      bring_home(writer, end);
+    }
+    return writer.take();
   }
 
   // Once for every part: of checkpoints inside of each other the inner one is done again after the outer one.
@@ -106,13 +121,11 @@ class BlockWriter {
   }
 
  private:
-  Pass forward_until(std::uint32_t end) {
-    PassWriter writer(overlaps_);
+  void write_forward(PassWriter& writer, std::uint32_t end) {
     for (std::uint32_t i = block_.first; i < end;) {
       gather_for(writer, i);
       i = step_forward(writer, i);
     }
-    return writer.take();
   }
 
   const Operator& op(std::uint32_t i) const { return model_.operators[i]; }
@@ -184,6 +197,11 @@ class BlockWriter {
            op(i).split == Split::column && op(i).inputs.size() == 1 && can_cut(work(i).forward, kPieces);
   }
 
+  // The tokens' results come home before they are weighed and added up.
+  void bring_home(PassWriter& writer, std::uint32_t i) {
+    if (op(i).exchange == Exchange::combine) all_to_all(writer, i, op(i).inputs, Phase::forward, false);
+  }
+
   // Returns the operator that comes next.
   std::uint32_t step_forward(PassWriter& writer, std::uint32_t i) {
     if (const CoreRun* run = run_of(i)) {
@@ -191,8 +209,7 @@ class BlockWriter {
       return run->end;
     }
     const Operator& here = op(i);
-    // The tokens' results come home before they are weighed and added up.
-    if (here.exchange == Exchange::combine) all_to_all(writer, i, here.inputs, Phase::forward, false);
+    bring_home(writer, i);
     const Exit exit = exit_of(model_, layout_, here, floats_);
     const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) {
       return known.first == i && known.forward && gathers_in_pieces(i, known);

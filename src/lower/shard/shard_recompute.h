@@ -1,4 +1,4 @@
-// What Recompute::selective and Recompute::operators compute again.
+// What Recompute::selective and Recompute::operators compute again, and where whole blocks may end.
 //
 // By parts of a layer: Megatron-Core's recompute_modules (transformer_layer.py, attention.py,
 // multi_latent_attention.py, moe_layer.py, experts.py). All operators of a part are done again with their

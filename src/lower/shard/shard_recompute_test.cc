@@ -120,6 +120,27 @@ TEST(WholeRecompute, EndsWhereTheBackwardPassHasAllItReads) {
   }
 }
 
+// Rows that came home are kept to be weighed: they must come again.
+TEST(WholeRecompute, SendsTokensThereAndBackAgain) {
+  const std::string text =
+      "family: mixtral\nlayers: 2\nhidden: 256\nheads: 4\nkv_heads: 4\nfeed_forward: 512\n"
+      "experts: {count: 4, active: 2}\nvocabulary: 8192\nsequence: 512\n";
+  const Model model = read_described_yaml(text, "m", ModelOptions());
+  Plan plan = pytorch_plan(Host::eager);
+  plan.ranks = plan.expert = 4;
+  plan.recompute = Recompute::full;
+  const auto exchanges = [&] {
+    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+    return std::ranges::count(
+        shape_of_block(sharded, 1).recompute.steps, CollectiveKind::all_to_all, [](const PassStep& step) {
+          return step.kind == NodeKind::collective ? step.collective : CollectiveKind::barrier;
+        });
+  };
+  EXPECT_EQ(exchanges(), 2);
+  plan.recompute_early_stop = false;
+  EXPECT_EQ(exchanges(), 2);
+}
+
 // Probabilities and two gradients: of 4 bytes, or of 2 beside the logits.
 TEST(LossKernels, HoldWhatTheirTypesTake) {
   constexpr std::int64_t kGatedLogits = kGatedTokens * kGatedVocabulary;

@@ -280,6 +280,9 @@ Dimension read_machine_dimension(const Config& config, std::size_t index) {
   if (const auto protocols = config.find("protocols")) dimension.protocols = read_protocols(*protocols);
   if (const auto own_block = config.find("own_block")) dimension.own_block = own_block->bandwidth();
   if (const auto limit = config.find("tree_limit")) {
+    if (index == 0 || dimension.protocols.empty())
+      throw Error(limit->where(), "has no effect here",
+                  "it counts between nodes, on a dimension that is not the first and has protocols");
     dimension.trees_of_two = limit->at("two").bandwidth();
     dimension.trees_of_more = limit->at("more").bandwidth();
     limit->reject_unknown_keys();

@@ -118,17 +118,27 @@ TEST(MachineYaml, ReadsDimensions) {
 }
 
 TEST(MachineYaml, ReadsWhatIsExpectedOfTrees) {
-  const std::string limited =
-      replaced_line(kMachine, "kind: Switch", "kind: Switch, tree_limit: {two: 23.6GB/s, more: 17.8GB/s}");
+  const std::string limited = replaced_line(kMachine, "kind: Switch",
+                                            "kind: Switch, protocols: [{name: LL, launch: 1us, step: 1us}], "
+                                            "tree_limit: {two: 23.6GB/s, more: 17.8GB/s}");
   const Machine machine = read_machine(Config::parse(limited, "m.yaml"));
   EXPECT_EQ(machine.dimensions[0].trees_of_two, Bandwidth(0));
   EXPECT_EQ(machine.dimensions[1].trees_of_two, gigabytes_per_second(23.6));
   EXPECT_EQ(machine.dimensions[1].trees_of_more, gigabytes_per_second(17.8));
-  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, tree_limit: {two: 1GB/s}")
-                .find("tree_limit: the key 'more' is missing"),
-            std::string::npos);
-  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, tree_limit: {two: 1GB/s, more: 1GB/s, ten: 1GB/s}")
+  const std::string between = "kind: Switch, protocols: [{name: LL, launch: 1us, step: 1us}], tree_limit: ";
+  EXPECT_NE(
+      machine_error("kind: Switch", between + "{two: 1GB/s}").find("tree_limit: the key 'more' is missing"),
+      std::string::npos);
+  EXPECT_NE(machine_error("kind: Switch", between + "{two: 1GB/s, more: 1GB/s, ten: 1GB/s}")
                 .find("tree_limit.ten: unknown key 'ten'"),
+            std::string::npos);
+  const std::string idle = "tree_limit: has no effect here\n  hint: it counts between nodes";
+  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, tree_limit: {two: 1GB/s, more: 1GB/s}").find(idle),
+            std::string::npos);
+  EXPECT_NE(machine_error("kind: Ring",
+                          "kind: Ring, protocols: [{name: LL, launch: 1us, step: 1us}], "
+                          "tree_limit: {two: 1GB/s, more: 1GB/s}")
+                .find(idle),
             std::string::npos);
 }
 

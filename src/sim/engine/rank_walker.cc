@@ -321,7 +321,7 @@ void RankWalker::add_state(StateDigest& state, std::int32_t number, std::int64_t
   if (rank.computing != kDone)
     state.add('w', pace, r, place(number, rank.computing), rank.work_left.value,
               rank.paced_since.value - now.value, rank.compute_end.value - now.value);
-  if (rank.holding > 0) state.add('w', holds, r, rank.holding, rank.processors);
+  for (const std::int32_t processors : rank.held_processors) state.add('w', holds, r, processors);
   executors_.recorder.add_pauses(state, number, now);
 }
 
@@ -568,9 +568,9 @@ bool RankWalker::is_watched(Rank& rank, std::uint32_t node) const {
 // One processor is always left.
 double RankWalker::pace_of(std::int32_t rank) const {
   const Rank& state = ranks_[static_cast<std::size_t>(rank)];
-  if (state.holding == 0) return 1;
+  if (state.held_processors.empty()) return 1;
   const auto all = static_cast<double>(executors_.times.processors(rank));
-  return std::max(all - state.processors, 1.0) / all;
+  return std::max(all - state.held_processors.back(), 1.0) / all;
 }
 
 void RankWalker::schedule_end(std::int32_t rank) {
@@ -584,20 +584,23 @@ void RankWalker::schedule_end(std::int32_t rank) {
 void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins) {
   if (call.processors == 0 || executors_.times.processors(rank) == 0) return;
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
-  // Kernels of collectives that overlap share processors: the first one's are held until the last one ends.
-  const bool changes = state.holding == (begins ? 0 : 1);
-  // What was done until now was done at the old pace. Only the first to hold and the last to let go change
-  // it.
+  std::vector<std::int32_t>& held = state.held_processors;
+  const auto place = std::ranges::lower_bound(held, call.processors);
+  // Behind all that hold less, and, where it ends, alone in holding so many.
+  const bool changes = begins ? place == held.end() : place + 1 == held.end();
+  // What was done until now was done at the old pace.
   if (changes && state.computing != kDone) {
     const Time now = context_.queue.now(), passed = now - state.paced_since;
     state.work_left -=
         std::min(state.work_left, Time(std::llround(static_cast<double>(passed.value) * pace_of(rank))));
     state.paced_since = now;
   }
-  state.holding += begins ? 1 : -1;
-  if (!changes) return;
-  if (begins) state.processors = call.processors;
-  if (state.computing != kDone) schedule_end(rank);
+  if (begins) {
+    held.insert(place, call.processors);
+  } else {
+    held.erase(place);
+  }
+  if (changes && state.computing != kDone) schedule_end(rank);
 }
 
 void RankWalker::handle(std::uint64_t argument) {

@@ -10,7 +10,8 @@
 // A host that issues nodes stops at a call of which only the device knows how much it moves
 // (CollectiveCall::counted_on_device) until nothing is left that the call waits for, and goes on from there.
 // While a rank has calls under way that hold c of its device's n processors (CollectiveCall::processors, of
-// the first of them: they share a stream), its computations go on at (n - c) / n of their pace.
+// the one that holds most: those of one kind share a stream), its computations go on at (n - c) / n of their
+// pace.
 // Ends that are put off or brought forward are events of their own, and those before them mean nothing.
 //
 // Where nobody asks when single nodes ran, a chain of computations is one event, at its end. In a chain
@@ -151,14 +152,13 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::vector<std::uint32_t> held;  // nodes that wait for nothing but the host
     Time last_held{-1};               // when the latest of them began to
     Time host_shift;  // how much later the host is, seen from what was left out, and for what it waited
-    std::uint32_t awaited = kDone;             // the next call that the host stops at
-    std::uint32_t passed = 0;                  // nodes before it that it stopped at last
-    std::vector<std::uint32_t> beyond;         // nodes behind `awaited` that wait for nothing but the host
-    std::int32_t holding = 0;                  // calls that hold processors
-    std::int32_t processors = 0;               // how many
-    std::uint32_t chain = kDone;               // the first computation of the chain under way
-    std::uint32_t computing = kDone;           // the node that computes, where calls may hold processors,
-    Time work_left, paced_since, compute_end;  // how long it had to compute then, alone; and when it ends
+    std::uint32_t awaited = kDone;              // the next call that the host stops at
+    std::uint32_t passed = 0;                   // nodes before it that it stopped at last
+    std::vector<std::uint32_t> beyond;          // nodes behind `awaited` that wait for nothing but the host
+    std::vector<std::int32_t> held_processors;  // by calls under way, in ascending order
+    std::uint32_t chain = kDone;                // the first computation of the chain under way
+    std::uint32_t computing = kDone;            // the node that computes, where calls may hold processors,
+    Time work_left, paced_since, compute_end;   // how long it had to compute then, alone; and when it ends
     std::uint32_t nodes_left_out = 0;
     Time left_out;                 // how much later its ends are in a whole run
     std::size_t next_watched = 0;  // of its program's watched ends, the first that was not looked at

@@ -640,6 +640,34 @@ TEST(Simulate, ComputationIsSlowerBesideWhatHoldsProcessors) {
   expect(1000, Time(0), alone / 2, alone + alone / 2 - alone / 128);  // all but one
 }
 
+// Of several calls the one that holds most counts, whichever was issued first.
+TEST(Simulate, ComputationIsAsSlowAsBesideTheCallThatHoldsMost) {
+  Study study = study_of({dimension(DimensionKind::ring, 4)});
+  study.machine.device.kernels.emplace().processors = 128;
+  constexpr std::int64_t kLong = 1'000'000'000'000;
+  for (const auto& [first, second] : {std::pair(16, 32), {32, 16}, {32, 32}}) {
+    Graph graph = graph_with(4, {}, Time(0));
+    Program& program = graph.programs.front();
+    for (const std::int32_t processors : {first, second}) {
+      CollectiveCall call{CollectiveKind::all_reduce, Bytes(4000), 0};
+      call.processors = processors;
+      graph.collectives.push_back(call);
+      program.add(NodeKind::collective, Phase::other, 1, -1, graph.collectives.size() - 1, {});
+    }
+    program.add(NodeKind::delay, Phase::other, 1, -1, kLong, {});
+    const Result result = simulate(graph, study, NoCost(), {});
+    ASSERT_EQ(result.collectives.size(), 2U);
+    const auto held = [&](std::int64_t from, std::int64_t until, std::int32_t processors) {
+      return static_cast<double>(until - from) * processors / 128;
+    };
+    const std::int64_t one = result.collectives[0].finished.value,
+                       both = result.collectives[1].finished.value;
+    ASSERT_LT(one, both);
+    const double lost = held(0, one, 32) + held(one, both, second);
+    EXPECT_NEAR(static_cast<double>(result.iteration.value), kLong + lost, 4) << first << ", " << second;
+  }
+}
+
 TEST(Simulate, WaitingForTheHostIsNeitherComputingNorCommunicating) {
   Graph graph = graph_with(1, {}, microseconds(2));
   Program& program = graph.programs.front();

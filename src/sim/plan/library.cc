@@ -107,49 +107,49 @@ double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, 
 struct ExpectedTrees {
   std::string_view protocol;
   double of_rings = 1;
+  double of_limit = 1;      // of what a channel's trees are expected to carry at most
   double ring_latency = 1;  // times, of what rings are expected to take beside bytes
   std::array<double, 23> by_size{};
 };
 constexpr std::array kExpectedTrees = {
-    ExpectedTrees{"LL", 2 / 3.8, 1, {1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6, .5,
-                                     .4, .4, .5, .6, .7, .8, .9, 1,  1,  1,  1}},
-    ExpectedTrees{
-        "LL128", 1, 1, {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1}},
-    ExpectedTrees{"Simple", .92, 1.4, {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
-                                       .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}},
+    ExpectedTrees{"LL", 2 / 3.8, 2 / 3.8, 1, {1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6, .5,
+                                              .4, .4, .5, .6, .7, .8, .9, 1,  1,  1,  1}},
+    ExpectedTrees{"LL128", 1, 1, 1, {1,  1,  1,  1,  1,  .9, .8, .8, .8, .7, .6, .6,
+                                     .6, .6, .6, .6, .8, .9, .9, .9, .9, 1,  1}},
+    ExpectedTrees{"Simple", .92, 1, 1.4, {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+                                          .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}},
 };
 
-double expected_of_trees(const ExpectedTrees& expected, Bytes bytes) {
+double expected_by_size(const ExpectedTrees& expected, Bytes bytes) {
   constexpr int kFirst = 6;  // 64 bytes
   const int size = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes.value))) - 1 - kFirst;
-  if (size < 0 || size >= static_cast<int>(expected.by_size.size())) return expected.of_rings;
-  return expected.of_rings * expected.by_size[static_cast<std::size_t>(size)];
+  if (size < 0 || size >= static_cast<int>(expected.by_size.size())) return 1;
+  return expected.by_size[static_cast<std::size_t>(size)];
 }
 
-// How long trees are expected to take at least for so many bytes of a device, in seconds on the wire: each of
-// a channel's goes up and comes down, and of a channel it expects so much at most (perChMaxTreeBws in
-// src/graph/tuning.cc), which is what kTreesOfRings of the wire becomes.
+// How long so many bytes of a device take up and down its trees, one after the other, as fast as NCCL expects
+// of them at most (perChMaxTreeBws in src/graph/tuning.cc); 0: no less than on the links.
 double least_in_trees(const Dimension& dimension, std::int64_t ranks, double bytes) {
-  constexpr double kTreesOfRings = .92;
   const Bandwidth most = ranks == 2 ? dimension.trees_of_two : dimension.trees_of_more;
-  return most.value > 0 ? kTreesOfRings * 2 * bytes / most.value : 0;
+  return most.value > 0 ? 2 * bytes / most.value : 0;
 }
 
-// Of an all-reduce of so many bytes, which take so many seconds on the wire. Of protocols with names of
-// NCCL's as that chooses; of others by time.
+// Of an all-reduce of so many bytes, which take so many seconds on the wire, as trees never less than
+// `least`. Of protocols with names of NCCL's as that chooses; of others by time.
 bool prefers_trees(std::span<const CollectiveProtocol> protocols, std::int64_t ranks, std::int64_t inside,
-                   Bytes bytes, double as_rings, double as_trees) {
+                   Bytes bytes, double as_rings, double as_trees, double least) {
   double rings = std::numeric_limits<double>::infinity(), trees = rings;
   for (const CollectiveProtocol& protocol : protocols) {
     if (protocol.name == kSendReceive) continue;
     const auto* const known = std::ranges::find(kExpectedTrees, protocol.name, &ExpectedTrees::protocol);
     const bool is_known = known != kExpectedTrees.end();
     const double launch = in_seconds(protocol.launch), slower = is_known ? known->ring_latency : 1;
-    const double of_trees = is_known ? expected_of_trees(*known, bytes) : 1;
+    const double share = protocol.share * (is_known ? expected_by_size(*known, bytes) : 1);
+    const double wire =
+        is_known ? std::max(as_trees / known->of_rings, least / known->of_limit) : std::max(as_trees, least);
     rings =
         std::min(rings, launch + slower * ring_latency(protocol, ranks, inside) + as_rings / protocol.share);
-    trees = std::min(trees,
-                     launch + tree_latency(protocol, ranks, inside) + as_trees / (protocol.share * of_trees));
+    trees = std::min(trees, launch + tree_latency(protocol, ranks, inside) + wire / share);
   }
   return trees < rings;
 }
@@ -242,9 +242,9 @@ Crossing CollectiveLibrary::cross(CollectivePhase& phase, const CollectiveCall& 
     // All-reduces are what the members inside reduce and gather for.
     const bool reduced_inside =
         shape.sizes.front() > 1 && choices_.taken(CollectiveKind::reduce_scatter, 0, taken).in_switch();
-    const double as_trees = std::max(seconds * tree, least_in_trees(dimension, nodes, of_device));
-    const bool climbs = reduced_inside || prefers_trees(dimension.protocols, nodes, inside, call.bytes,
-                                                        seconds * ring, as_trees);
+    const bool climbs =
+        reduced_inside || prefers_trees(dimension.protocols, nodes, inside, call.bytes, seconds * ring,
+                                        seconds * tree, least_in_trees(dimension, nodes, of_device));
     crossing = climbs ? Crossing::trees : Crossing::rings;
   } else if (phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather) {
     crossing = Crossing::rings;

@@ -225,7 +225,7 @@ void shape(Machine& machine, const RowMachine& row, const KnownDevice& known) {
                        : row.inter_bandwidth > 0 ? row.inter_bandwidth
                                                  : shared_bandwidth(row);
   if (inter <= 0) return;
-  // Fewer of the same adapters.
+  // Fewer of the same adapters, or faster ones, of which NCCL makes more channels each.
   Dimension& between = dimensions.back();
   for (Bandwidth* of_trees : {&between.trees_of_two, &between.trees_of_more})
     of_trees->value *= inter / between.bandwidth.value;

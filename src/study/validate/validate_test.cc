@@ -314,13 +314,22 @@ TEST(RowStudy, InternEvoReducesWideBucketsInItsOwnTypeAndSendsParametersBeforeTh
   EXPECT_FALSE(plan.overlap_parameters);
 }
 
+TEST(RowStudy, MptsLossIsOneKernel) {
+  MeasuredPlan row = small_row();
+  row.notes = "llm-foundry; PyTorch FSDP";
+  EXPECT_EQ(study_of(row, "x").plan.loss, LossKernel::fused);
+}
+
 TEST(RowStudy, BlocksOfPyTorchBefore21AreDoneAgainWhole) {
   MeasuredPlan row = small_row();
+  row.recompute = "full";
   row.notes = "actckpt=True mp_mode=PURE; llm-foundry, PyTorch FSDP";
   EXPECT_FALSE(stops_early(study_of(row, "x").plan));
   row.notes = "actckpt=True mp_mode=DEFAULT; llm-foundry, PyTorch FSDP";
   EXPECT_TRUE(stops_early(study_of(row, "x").plan));
-  row.notes = "mp_mode=PURE";
+  row.notes = "mp_mode=PURE; PyTorch FSDP";
+  EXPECT_TRUE(stops_early(study_of(row, "x").plan)) << "of llm-foundry alone";
+  row.notes = "";
   EXPECT_FALSE(stops_early(study_of(row, "x").plan)) << "Megatron's";
 }
 
