@@ -123,8 +123,8 @@ TEST(WholeRecompute, EndsWhereTheBackwardPassHasAllItReads) {
 // Rows that came home are kept to be weighed: they must come again.
 TEST(WholeRecompute, SendsTokensThereAndBackAgain) {
   const std::string text =
-      "family: mixtral\nlayers: 2\nhidden: 256\nheads: 4\nkv_heads: 4\nfeed_forward: 512\n"
-      "experts: {count: 4, active: 2}\nvocabulary: 8192\nsequence: 512\n";
+      "family: mixtral\nlayers: 2\nhidden: 256\nheads: 4\nkv_heads: 4\n"
+      "experts: {count: 4, active: 2, feed_forward: 512}\nvocabulary: 8192\nsequence: 512\n";
   const Model model = read_described_yaml(text, "m", ModelOptions());
   Plan plan = pytorch_plan(Host::eager);
   plan.ranks = plan.expert = 4;
