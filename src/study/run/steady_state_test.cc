@@ -98,7 +98,10 @@ Study steady_study(const std::string& schedule, const std::string& rest = {}) {
 // 2BW never waits for other stages but for the slowest; what a rank does in an iteration is what 1F1B does.
 TEST(SteadyState, TheAsynchronousScheduleHasTheWorkOfOneIteration) {
   for (const std::string rest : {"", ", tensor: 2", ", zero: 1", ", zero: 2"}) {
-    const Study study = steady_study("pipedream-2bw", rest), flushed = steady_study("1f1b", rest);
+    Study study = steady_study("pipedream-2bw", rest), flushed = steady_study("1f1b", rest);
+    // What computes beside exchanges of every micro-batch would take longer by the processors that
+    // these hold.
+    for (Study* const each : {&study, &flushed}) each->machine.device.kernels.reset();
     const auto run = run_study(study), reference = run_study(flushed);
     EXPECT_LT(run.result.iteration, reference.result.iteration);
     EXPECT_GT(run.simulated, run.result.iteration * 3);
@@ -107,9 +110,7 @@ TEST(SteadyState, TheAsynchronousScheduleHasTheWorkOfOneIteration) {
     bool busy = false;
     for (std::size_t s = 0; s < table.stages.size(); ++s) {
       const StageSummary& stage = table.stages[s];
-      // Exchanges of every micro-batch hold processors, for as long as they wait for others, too.
-      const double held = study.plan.zero_stage >= 2 ? 0.05 : 0;
-      EXPECT_NEAR(in_seconds(stage.compute) / in_seconds(other.stages[s].compute), 1, held) << rest << s;
+      EXPECT_EQ(stage.compute, other.stages[s].compute) << rest << s;
       Time computed;
       for (const RankClass& ranks : run.result.classes) {
         if (ranks.program != stage.program || ranks.computes.empty()) continue;
