@@ -32,8 +32,8 @@ Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& p
 
 // Of NCCL, whose collectives between nodes have so many channels, each with a block of threads
 // (NCCL_DEBUG=INFO says "16 coll channels" on servers of eight A100 or H100, and 24 within one, where
-// exchanges are short). Counted where more than one micro-batch has exchanges beside it, and under ZeRO-3
-// whose weights have.
+// exchanges are short). Counted where more than one micro-batch has exchanges beside it, and under ZeRO-3,
+// which exchanges weights for each.
 std::int32_t processors_of_exchanges(const Plan& plan) {
   constexpr std::int32_t kChannels = 16;
   const bool every_time = plan.zero_stage == 2 && plan.micro_batches > 1 && !plan.no_sync;
