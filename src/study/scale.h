@@ -5,6 +5,7 @@
 
 #include "ir/scale.h"
 #include "study/search.h"
+#include "study/spread.h"
 
 namespace armilla {
 
@@ -19,5 +20,7 @@ struct ScaleRequest {
 // a batch in proportion is no whole number, where no size has a plan, and as search_plans does. Stopped: the
 // sizes so far.
 ScaleResult scale_plans(const ScaleRequest& request);
+// The same with a crew of one's own, as search_plans.
+ScaleResult scale_plans(const ScaleRequest& request, Crew& crew);
 
 }  // namespace armilla

@@ -45,6 +45,7 @@ struct SearchRequest {
   // What tells this study from others in the file: settings_text of it, and the version of the program.
   std::string asked{}, version{};
   Patience patience{};
+  std::int64_t part = 0;  // of a work of several searches: what pieces of this one say (Piece::part)
   std::function<bool()> stopped;  // asked before every plan; empty: never
   Progress* progress = &no_progress();
 };

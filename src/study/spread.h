@@ -2,7 +2,7 @@
 //
 // Pieces are numbered. Each goes to whoever is free, so that a slow one holds nobody up; what comes of it
 // goes to the leader, who alone has the database. Under MPI every rank runs the same program with the same
-// arguments on the same files: a piece is a number and what the leader alone knows of it, another number;
+// arguments on the same files: a piece is a number and what the leader alone knows of it, two other numbers;
 // what comes of it is a text.
 //
 // What a death costs. A rank of MPI does nothing itself but hand pieces on: it has a keeper, a process forked
@@ -24,6 +24,7 @@ namespace armilla {
 struct Piece {
   std::int64_t number = 0;
   std::int64_t limit = 0;  // of what is to be done; what it means is for who does it
+  std::int64_t part = 0;   // of the work, where its parts are shared out one after the other
 };
 
 struct Piecework {

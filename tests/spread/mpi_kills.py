@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Sweeps and searches under mpirun, with four ranks, some of which are killed.
+"""Sweeps, searches and scaling curves under mpirun, with four ranks, some of which are killed.
 
     mpi_kills.py --program build/release/armilla [--few]
 
- 1. A sweep and a search find what they find without MPI.
+ 1. A sweep, a search and a scaling curve find what they find without MPI.
  2. Runners are killed: their runs are done again, and nothing else changes.
  3. A rank is killed, which ends the job: started again, it goes on with what was finished.
  4. A run that kills whoever does it fails by itself.
@@ -42,6 +42,8 @@ BANDWIDTHS = ["100Gbps", "200Gbps", "400Gbps"]
 SEARCH = ["search", "bert-large", "--machine", "dgx-a100", "--ranks", "16", "--global-batch", "64", "--recompute", "full",
           "--brute-force", "--quiet"]
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "4"]
+SCALE = ["scale", "bert-large", "--machine", "dgx-a100", "--ranks", "4,8", "--global-batch", "64", "--tp", "1,2", "--pp", "1,2",
+         "--micro-batch", "4", "--zero", "1", "--recompute", "none,full", "--quiet"]
 LIMIT_S = 300
 
 
@@ -143,6 +145,10 @@ def same_answers(program, folder, sweep, few):
     require(wait(start(program, *search, "--json", folder / "plans.json")) == 0, "a search of four ranks fails")
     require(search_answer(folder / "plans.json") == search_answer(folder / "alone_plans.json"),
             "four ranks find other plans than threads")
+    subprocess.run([program, *SCALE, "--json", folder / "alone_sizes.json"], check=True)
+    require(wait(start(program, *SCALE, "--json", folder / "sizes.json")) == 0, "a scaling curve of four ranks fails")
+    require(search_answer(folder / "sizes.json") == search_answer(folder / "alone_sizes.json"),
+            "four ranks find another scaling curve than threads")
     return alone
 
 

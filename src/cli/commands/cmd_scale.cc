@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "read/study.h"
 #include "study/scale.h"
+#include "study/spread.h"
 #include "write/scale.h"
 #include "write/text_table.h"
 
@@ -23,7 +24,7 @@ class ScaleCommand final : public Command {
     study_.declare(app, StudyDefaults::tried);
     app.add_flag("--weak", weak_, "a global batch in proportion to the ranks (default: the same)")
         ->group("Scaling");
-    app.add_option("--threads", threads_, "simulations at once (default: one per core)")
+    app.add_option("--threads", threads_, "simulations at once (default: one per core; under mpirun, one per rank)")
         ->type_name("N")
         ->group("Scaling");
     add_patience_flag(app, patience_, "Scaling");
@@ -41,6 +42,9 @@ class ScaleCommand final : public Command {
     ScaleRequest request;
     request.weak = weak_;
     if (!threads_.empty()) request.search.threads = parse_flag(threads_, "--threads", 1, kMostAtOnce);
+    Crew crew = Crew::of_job(request.search.threads);
+    // Under mpirun the other ranks simulate what they are told, and nothing else.
+    if (crew.follows()) return crew.follow();
     request.search.progress = session.meter;
     request.search.patience = patience_of(patience_, session, quiet_);
     const CatchInterrupt interrupt;
@@ -59,7 +63,7 @@ class ScaleCommand final : public Command {
       request.search.read = [&](const std::vector<Override>& settings) {
         return read_study(study_.configuration("armilla scale", settings));
       };
-      return scale_plans(request);
+      return scale_plans(request, crew);
     });
     if (!result.complete && !result.has_plan())
       throw Interrupted("armilla scale", "was interrupted before any size had its best plan");

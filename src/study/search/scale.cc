@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <map>
 
 #include "base/error.h"
 #include "base/sorted.h"
 #include "base/units_text.h"
+#include "study/search/plan_room.h"
 
 namespace armilla {
 namespace {
@@ -39,12 +41,21 @@ SearchRequest at_size(const ScaleRequest& request, const ScalePoint& point) {
   return search;
 }
 
-// Of all sizes, which are searched one after the other.
-ForeseenRuns foreseen_plans(const ScaleRequest& request, const std::vector<ScalePoint>& points) {
-  ForeseenRuns all{.what = "plan"};
+std::vector<SearchRequest> at_all_sizes(const ScaleRequest& request, const std::vector<ScalePoint>& points) {
+  std::vector<SearchRequest> searches;
   for (const ScalePoint& point : points) {
-    if (request.search.stopped && request.search.stopped()) return {};
-    const ForeseenRuns runs = foresee_search(at_size(request, point));
+    searches.push_back(at_size(request, point));
+    searches.back().part = static_cast<std::int64_t>(searches.size()) - 1;
+  }
+  return searches;
+}
+
+// Of all sizes, which are searched one after the other.
+ForeseenRuns foreseen_plans(const std::vector<SearchRequest>& searches) {
+  ForeseenRuns all{.what = "plan"};
+  for (const SearchRequest& search : searches) {
+    if (search.stopped && search.stopped()) return {};
+    const ForeseenRuns runs = foresee_search(search);
     if (runs.network.empty()) continue;
     all = {.what = runs.what,
            .network = runs.network,
@@ -69,9 +80,23 @@ std::vector<std::int64_t> rank_sizes(const SearchRequest& search) {
   return sizes;
 }
 
+// Of one size after the other, as they come.
+[[noreturn]] void serve(const std::vector<SearchRequest>& searches, Crew& crew) {
+  std::map<std::int64_t, PlanRoom> rooms;
+  crew.serve([&](const Piece& piece) {
+    const auto room = rooms.try_emplace(piece.part, searches[static_cast<std::size_t>(piece.part)]);
+    return room.first->second.perform(piece);
+  });
+}
+
 }  // namespace
 
 ScaleResult scale_plans(const ScaleRequest& request) {
+  Crew crew(request.search.threads);
+  return scale_plans(request, crew);
+}
+
+ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<std::int64_t> sizes = rank_sizes(request.search);
   ScaleResult result;
@@ -90,11 +115,14 @@ ScaleResult scale_plans(const ScaleRequest& request) {
       point.global_batch = request.global_batch * ranks / sizes.front();
     }
   }
-  check_patience(foreseen_plans(request, points), request.search.patience);
+  const std::vector<SearchRequest> searches = at_all_sizes(request, points);
+  if (crew.serves()) serve(searches, crew);
+  check_patience(foreseen_plans(searches), request.search.patience);
   std::string hint;  // where the size looked at last has no plan
-  for (ScalePoint& point : points) {
-    if (request.search.stopped && request.search.stopped()) break;
-    const SearchResult found = search_plans(at_size(request, point));
+  for (const SearchRequest& search : searches) {
+    ScalePoint& point = points[static_cast<std::size_t>(search.part)];
+    if (search.stopped && search.stopped()) break;
+    const SearchResult found = search_plans(search, crew);
     if (!found.complete) break;  // half a search says nothing of the best
     point.space = found.space;
     point.edges = found.edges;

@@ -426,7 +426,7 @@ class Search {
                                   static_cast<double>(candidates_.size()));
         const std::int64_t number = PlanRoom::piece_of(candidate.base, candidate.point, saved != nullptr);
         under_way.emplace(number, std::pair(*next, longest));
-        return Piece{number, longest.value};
+        return Piece{number, longest.value, request_.part};
       }
     };
     work.perform = [&](const Piece& piece) { return plans_.perform(piece); };
