@@ -24,7 +24,8 @@ class ScaleCommand final : public Command {
     study_.declare(app, StudyDefaults::tried);
     app.add_flag("--weak", weak_, "a global batch in proportion to the ranks (default: the same)")
         ->group("Scaling");
-    app.add_option("--threads", threads_, "simulations at once (default: one per core; under mpirun, one per rank)")
+    app.add_option("--threads", threads_,
+                   "simulations at once (default: one per core; under mpirun, one per rank)")
         ->type_name("N")
         ->group("Scaling");
     add_patience_flag(app, patience_, "Scaling");
