@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file_status.h"
 
 namespace armilla {
 namespace {
@@ -134,8 +135,7 @@ void require_different(const std::vector<std::string>& paths) {
     std::error_code unknown;
     const std::filesystem::path target =
         std::filesystem::weakly_canonical(std::filesystem::absolute(path), unknown);
-    const bool regular =
-        !std::filesystem::exists(target, unknown) || std::filesystem::is_regular_file(target, unknown);
+    const bool regular = !is_there(target) || is_file(target);
     if (regular && !targets.insert(target).second)
       throw Error(path, "two outputs would go to this file", "give each its own");
   }
@@ -177,7 +177,7 @@ void check_targets(const std::vector<std::string>& paths) {
 void refuse_inputs(const std::vector<std::string>& paths, const std::vector<std::string>& inputs) {
   for (const std::string& path : paths) {
     std::error_code none;
-    if (path == kStandardOutput || !std::filesystem::is_regular_file(path, none)) continue;
+    if (path == kStandardOutput || !is_file(path)) continue;
     const auto is_same = [&](const std::string& input) {
       return std::filesystem::equivalent(path, input, none);
     };
@@ -193,11 +193,10 @@ void refuse_inputs(const std::vector<std::string>& paths, const std::vector<std:
 void check_target_folder(const std::string& path) {
   if (path == kStandardOutput)
     throw Error(path, "is standard output, no folder", "a folder of that name is ./-");
-  std::error_code unknown;
   std::filesystem::path there = path;
-  while (there.has_relative_path() && !std::filesystem::exists(there, unknown)) there = there.parent_path();
+  while (there.has_relative_path() && !is_there(there)) there = there.parent_path();
   const std::string folder = there.empty() ? "." : there.string();
-  if (!std::filesystem::is_directory(folder, unknown) && folder == path) throw Error(path, "is not a folder");
+  if (!is_folder(folder) && folder == path) throw Error(path, "is not a folder");
   if (const int why = why_not_into(folder); why != 0)
     throw Error(path, fmt::format("cannot make the folder: {}", std::strerror(why)));
 }

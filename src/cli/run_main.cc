@@ -15,6 +15,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/output_file.h"
 #include "base/progress_line.h"
 #include "base/suggest.h"
@@ -262,7 +263,7 @@ std::vector<std::string> check_outputs(const CLI::App& command) {
     std::erase_if(different, [&](const std::string& file) {
       const std::filesystem::path folder =
           (std::filesystem::path(file).parent_path() / "").lexically_normal();
-      return made.contains(folder) && !std::filesystem::exists(folder);
+      return made.contains(folder) && !is_there(folder);
     });
     different.insert(different.end(), databases.begin(), databases.end());
     check_targets(different);

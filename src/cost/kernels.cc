@@ -21,11 +21,13 @@ constexpr std::array<std::int64_t, 4> kSplits = {1, 2, 4, 8};
 constexpr std::int64_t kLeastSplitDepth = 256;
 constexpr double kAccumulatorBytes = 4;
 
-// Attained share where the innermost sizes are multiples of only so many elements.
-double alignment_of(const Gemm& gemm) {
+// Attained share where the innermost sizes of what is read and written are multiples of only so many
+// elements. Tokens are innermost nowhere: in a weight's gradient they are what is summed over.
+double alignment_of(const Gemm& gemm, Kernel kernel) {
   constexpr std::array<std::pair<std::int64_t, double>, 3> kAlignment = {{{8, 1.0}, {4, 0.75}, {2, 0.6}}};
+  const std::int64_t read = kernel == Kernel::weight_gradient ? gemm.m : gemm.k;
   for (const auto& [multiple, share] : kAlignment) {
-    if (gemm.k % multiple == 0 && gemm.n % multiple == 0) return share;
+    if (read % multiple == 0 && gemm.n % multiple == 0) return share;
   }
   constexpr double kWorst = 0.5;
   return kWorst;
@@ -84,7 +86,7 @@ class Kernels final : public CostModel {
       const MatrixRates* matrix = matrix_rates(work.dtype);
       if (matrix == nullptr) return roofline_time(device_, work);
       double products = 0;
-      for (const Gemm& gemm : work.gemms) products += product_seconds(gemm, *matrix, work.dtype);
+      for (const Gemm& gemm : work.gemms) products += product_seconds(gemm, *matrix, work);
       const double unhidden = unhidden_seconds(work);
       seconds += std::max(products + unhidden, memory_seconds(work)) + cast_seconds(work);
     }
@@ -137,10 +139,10 @@ class Kernels final : public CostModel {
 
   double sustained() const { return sustained_ ? device_.kernels->sustained : 1.0; }
 
-  double product_seconds(const Gemm& gemm, const MatrixRates& rates, DType dtype) const {
+  double product_seconds(const Gemm& gemm, const MatrixRates& rates, const Work& work) const {
     const auto processors = device_.kernels->processors;
-    const double rate = matrix_rate(device_, dtype).value * sustained() * alignment_of(gemm) /
-                        static_cast<double>(processors);
+    const double rate = matrix_rate(device_, work.dtype).value * sustained() *
+                        alignment_of(gemm, work.kernel) / static_cast<double>(processors);
     double best = std::numeric_limits<double>::infinity();
     for (const Tile& tile : kTiles) {
       const auto area = static_cast<double>(tile.m * tile.n);

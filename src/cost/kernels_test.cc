@@ -73,6 +73,20 @@ TEST(Kernels, SizesThatAreNoMultiplesOfEightAreSlower) {
   EXPECT_NEAR(time_in_us(*cost, product(2560, 1279, 4096)) - 5, aligned / 0.5, 1e-3);
 }
 
+// An odd number of tokens is what a weight's gradient sums over; its rows are as wide as the layers.
+TEST(Kernels, TokensNeedNoAlignmentInAWeightsGradient) {
+  const auto cost = burst(device_with_rates());
+  const auto gradient = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    Work work = product(m, n, k);
+    work.kernel = Kernel::weight_gradient;
+    return work;
+  };
+  const double aligned = time_in_us(*cost, gradient(2560, 1280, 4096));
+  EXPECT_NEAR(time_in_us(*cost, gradient(2560, 1280, 4095)), aligned, 1e-3 * aligned);
+  EXPECT_GT(time_in_us(*cost, gradient(2559, 1280, 4096)), 1.5 * aligned);
+  EXPECT_GT(time_in_us(*cost, gradient(2560, 1279, 4096)), 1.5 * aligned);
+}
+
 TEST(Kernels, NarrowOperandsAreCastBefore) {
   Device device = device_with_rates();
   Work work = product(2560, 1280, 4096, DType::fp8);

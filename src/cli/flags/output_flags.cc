@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/sorted.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
@@ -28,7 +29,7 @@ class FreshFolders {
       if (std::filesystem::create_directory(part, error)) made_.push_back(part);
       if (error) throw Error(path, fmt::format("cannot make the folder: {}", error.message()));
     }
-    if (!std::filesystem::is_directory(path)) throw Error(path, "is not a folder");
+    if (!is_folder(path)) throw Error(path, "is not a folder");
   }
 
   void remove() const {

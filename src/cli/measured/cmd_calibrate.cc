@@ -2,12 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
@@ -66,7 +66,7 @@ class CalibrateCommand final : public Command {
       } catch (const Error&) {
         return false;
       }
-      return !std::filesystem::exists(text);
+      return !is_there(text);
     };
     const auto times = std::ranges::stable_partition(studies_, std::not_fn(is_time));
     measured_.insert(measured_.end(), times.begin(), times.end());

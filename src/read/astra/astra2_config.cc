@@ -1,9 +1,9 @@
+#include "base/file_status.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -75,8 +75,7 @@ std::string traced_path(const Config& config) {
   const std::string path = config.text();
   if (path.empty()) throw Error(config.where(), "the path is empty");
   const auto exists = [](const std::string& prefix) {
-    std::error_code ignored;
-    return std::filesystem::exists(prefix, ignored) || std::filesystem::exists(prefix + ".0.et", ignored);
+    return is_there(prefix) || is_there(prefix + ".0.et");
   };
   const std::string beside = config.folder() + path;
   return !path.starts_with('/') && !exists(path) && exists(beside) ? beside : path;

@@ -1,9 +1,9 @@
+#include "base/file_status.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -223,10 +223,7 @@ CustomCollective custom_collective(const MscclAlgorithm& algorithm) {
 
 // A file that exists is judged by its contents, a missing one by its name.
 bool is_msccl_file(const std::string& path_or_prefix) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(path_or_prefix, ignored) &&
-      sniff_file(path_or_prefix) == FileKind::msccl)
-    return true;
+  if (is_file(path_or_prefix) && sniff_file(path_or_prefix) == FileKind::msccl) return true;
   return path_or_prefix.ends_with(".xml");  // its errors are then those of such a file
 }
 

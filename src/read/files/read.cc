@@ -1,11 +1,11 @@
 #include "read/read.h"
+#include "base/file_status.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -70,13 +70,11 @@ Origin find_model(const std::string& name_or_path) {
       throw Error(name_or_path, "this model of the zoo is missing from the program", "build it again");
     return {file, {}, namesake_note(name_or_path, "the model of the zoo")};
   }
-  std::error_code ignored;
   if (!is_path(name_or_path)) {
     if (const std::optional<std::string> cached = find_cached_model(name_or_path))
       return {std::nullopt, *cached, namesake_note(name_or_path, "the model that was fetched")};
   }
-  if (std::filesystem::is_directory(name_or_path, ignored))
-    return {std::nullopt, model_in_folder(name_or_path), {}};
+  if (is_folder(name_or_path)) return {std::nullopt, model_in_folder(name_or_path), {}};
   if (::access(name_or_path.c_str(), F_OK) == 0) return {std::nullopt, name_or_path, {}};
   if (const std::optional<std::string> cached = find_cached_model(name_or_path))
     return {std::nullopt, *cached, {}};

@@ -1,9 +1,9 @@
+#include "base/file_status.h"
 #include "read/study.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/amount.h"
 #include "base/error.h"
@@ -155,9 +155,8 @@ void read_job(const Config& config, Study& study) {
 bool holds_study(const std::string& path) {
   const bool json = path.ends_with(".json");
   const bool configuration = json || path.ends_with(".yaml") || path.ends_with(".yml");
-  std::error_code ignored;
-  if (names_model(path) || std::filesystem::is_directory(path, ignored)) return false;
-  if (!std::filesystem::exists(path, ignored)) return configuration && !json;
+  if (names_model(path) || is_folder(path)) return false;
+  if (!is_there(path)) return configuration && !json;
   const FileKind kind = sniff_file(path);
   const auto formats = model_formats();
   if (std::any_of(formats.begin(), formats.end(), [&](const ModelFormat& f) { return f.kind == kind; }))

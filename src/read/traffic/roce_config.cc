@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "read/roce.h"
@@ -225,8 +226,7 @@ std::string beside(const std::string& config, const std::string& named, const st
   if (named.empty()) throw Error(where, fmt::format("{} is missing", key));
   const std::filesystem::path in_folder = std::filesystem::path(config).parent_path() / named;
   for (const std::filesystem::path& path : {in_folder, std::filesystem::path(named)}) {
-    std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return path.string();
+    if (is_there(path)) return path.string();
   }
   throw Error(where, fmt::format("{} '{}' does not exist", key, named),
               "it is looked for in the configuration's folder, and then as it is given");

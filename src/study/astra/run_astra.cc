@@ -1,9 +1,9 @@
+#include "base/file_status.h"
 #include "study/astra.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "base/error.h"
@@ -23,11 +23,6 @@
 
 namespace armilla {
 namespace {
-
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
 
 // Algorithms of ASTRA-sim by the names of our own table.
 std::string native_name(const StreamAlgorithm& algorithm) {
@@ -128,7 +123,7 @@ void choose_network(const ComponentChoice& asked, SystemLayer& system) {
 Communicators groups_of(const Astra2Request& request, std::int64_t ranks,
                         std::vector<std::string>& warnings) {
   // ASTRA-sim takes any path with "empty" in it for none.
-  if (request.groups.find("empty") != std::string::npos && !exists(request.groups)) {
+  if (request.groups.find("empty") != std::string::npos && !is_there(request.groups)) {
     if (request.groups != "empty")
       warnings.push_back(
           fmt::format("--comm-group-configuration {}: the file does not exist: no groups", request.groups));

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "read/file_format.h"
 #include "read/trace.h"
@@ -65,8 +65,7 @@ std::size_t whole_hash(const std::string& path) {
 
 // For somebody who gave a file in place of the prefix of a job's traces.
 void refuse_file(const std::string& prefix, std::int64_t ranks) {
-  std::error_code ignored;
-  if (trace_file(prefix, 0) || !std::filesystem::is_regular_file(prefix, ignored)) return;
+  if (trace_file(prefix, 0) || !is_file(prefix)) return;
   const FileKind kind = sniff_file(prefix);
   if (kind != FileKind::chakra && kind != FileKind::chakra_json)
     throw wrong_kind(prefix, kind, "the prefix of Chakra traces");
@@ -194,7 +193,7 @@ std::string problem_text(const TraceProblem& problem) {
 std::optional<std::string> trace_file(const std::string& prefix, std::int64_t rank) {
   for (const char* suffix : {"et", "et.gz", "json"}) {
     std::string path = fmt::format("{}.{}.{}", prefix, rank, suffix);
-    if (std::filesystem::exists(path)) return path;
+    if (is_there(path)) return path;
   }
   return std::nullopt;
 }

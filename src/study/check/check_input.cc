@@ -1,9 +1,9 @@
 #include "study/check_input.h"
+#include "base/file_status.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -295,11 +295,10 @@ bool is_meant_as_configuration(const std::string& path, FileKind kind) {
 // The order is that of a run: names that are compiled in, then files, then prefixes of traces, then what a
 // short name means.
 CheckedInput check_input(const std::string& input, const CheckOptions& options) {
-  std::error_code ignored;
   const bool model_name = names_model(input);
   const bool machine_name = is_one_of(machine_names(), input), device_name = is_one_of(device_names(), input);
   if (!model_name && !machine_name && !device_name) {
-    if (std::filesystem::is_regular_file(input, ignored)) {
+    if (is_file(input)) {
       const FileKind kind = sniff_file(input);
       if (is_model(kind)) return {.text = check_model(input, options.model), .uses_model = true};
       if (kind == FileKind::study || is_meant_as_configuration(input, kind))
@@ -308,7 +307,7 @@ CheckedInput check_input(const std::string& input, const CheckOptions& options) 
       return {.text = check_file(input, kind, options),
               .uses_ranks = kind == FileKind::communicators || kind == FileKind::astra2_memory};
     }
-    if (!std::filesystem::exists(input, ignored) && trace_file(input, 0))
+    if (!is_there(input) && trace_file(input, 0))
       return {.text = check_traces_of(input, options), .uses_groups = true, .uses_ranks = true};
   }
   if (machine_name) {
@@ -317,7 +316,7 @@ CheckedInput check_input(const std::string& input, const CheckOptions& options) 
   }
   if (device_name) return {.text = fmt::format("device '{}'", load_device(input, input).name)};
   // "h100" means them for a run, too.
-  if (!model_name && !std::filesystem::exists(input, ignored)) {
+  if (!model_name && !is_there(input)) {
     std::string meant;
     for (const std::string& name : machines_meant(input))
       meant += (meant.empty() ? "" : "; ") + describe(load_machine(name, name));

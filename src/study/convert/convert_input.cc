@@ -1,10 +1,10 @@
 #include "study/convert_input.h"
+#include "base/file_status.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -30,7 +30,7 @@ std::string text_in(const std::string& path) {
 // A file is one rank; anything else is the prefix of a job's files.
 ConvertInput read_chakra_job(const std::string& path, const ConvertOptions& options) {
   ConvertInput input;
-  if (std::filesystem::is_regular_file(path)) {
+  if (is_file(path)) {
     input.job.ranks.push_back(read_chakra_file(path));
   } else {
     for (std::int64_t rank = 0; const auto file = trace_file(path, rank); ++rank)
@@ -108,7 +108,7 @@ const TraceReader& reader_of_chakra() {
 
 const TraceReader* find_trace_reader(const std::string& path) {
   if (names_model(path)) return nullptr;
-  if (!std::filesystem::is_regular_file(path)) return trace_file(path, 0) ? &reader_of_chakra() : nullptr;
+  if (!is_file(path)) return trace_file(path, 0) ? &reader_of_chakra() : nullptr;
   const FileKind kind = sniff_file(path);
   for (const TraceReader& reader : kReaders) {
     if (reader.kind == kind) return &reader;
@@ -119,8 +119,7 @@ const TraceReader* find_trace_reader(const std::string& path) {
 }
 
 bool is_issue_log(const std::string& path) {
-  return !names_model(path) && std::filesystem::is_regular_file(path) &&
-         sniff_file(path) == FileKind::issue_log;
+  return !names_model(path) && is_file(path) && sniff_file(path) == FileKind::issue_log;
 }
 
 ConvertInput traces_of(const TextWorkload& workload, const ConvertOptions& options) {

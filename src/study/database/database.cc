@@ -5,9 +5,9 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <system_error>
 
 #include "base/error.h"
+#include "base/file_status.h"
 
 namespace armilla {
 
@@ -131,11 +131,9 @@ void Database::check(int code) const {
     case SQLITE_CORRUPT:
       throw Error(path_, fmt::format("this {} is damaged", what_), "delete it, or name another file");
     case SQLITE_CANTOPEN: {
-      std::error_code none;
       const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-      if (std::filesystem::is_directory(path_, none))
-        throw Error(path_, "is a folder", "name a file in it, such as plans.db");
-      if (!folder.empty() && !std::filesystem::exists(folder, none))
+      if (is_folder(path_)) throw Error(path_, "is a folder", "name a file in it, such as plans.db");
+      if (!folder.empty() && !is_there(folder))
         throw Error(path_, fmt::format("cannot be made: the folder {} does not exist", folder.string()),
                     "make the folder first, or name a file in another one");
       throw Error(path_, fmt::format("this {} can be neither opened nor made", what_),

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
+#include "base/file_status.h"
 #include "event/state_digest.h"
 #include "ir/machine.h"
 #include "read/read.h"
@@ -42,8 +42,7 @@ void append_files(const Config& config, bool is_root, std::vector<std::string>& 
     for (const Config& item : config.items()) append_files(item, false, paths);
   } else if (config.is_scalar() && is_path(config.text())) {
     const std::string path = config.text().starts_with('/') ? config.text() : config.folder() + config.text();
-    std::error_code none;
-    if (std::filesystem::is_regular_file(path, none)) paths.push_back(path);
+    if (is_file(path)) paths.push_back(path);
   }
 }
 

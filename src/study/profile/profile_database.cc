@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "base/error.h"
+#include "base/file_status.h"
 #include "read/file_format.h"
 #include "study/database/database.h"
 #include "study/profile.h"
@@ -99,7 +98,7 @@ bool is_database(const std::string& path) {
 }
 
 Profile read_profile_database(const std::string& path) {
-  if (!std::filesystem::exists(path))
+  if (!is_there(path))
     throw Error(path, "cannot be opened: there is no such file", "armilla profile import makes a database");
   Database database(path, kProfileForm, DatabaseUse::reading);
   Profile profile;

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <sstream>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "ir/machine.h"
 #include "ir/model.h"
 #include "read/read.h"
@@ -32,9 +32,9 @@ constexpr DatabaseForm kForm = {
 
 // Refused before the database is opened, which would make the file.
 const std::string& checked_path(const SearchRequest& request) {
-  if (std::filesystem::is_directory(request.save))
+  if (is_folder(request.save))
     throw Error(request.save, "is a folder, and a search is saved in a file", "name a file in it");
-  if (!request.resume && std::filesystem::exists(request.save)) {
+  if (!request.resume && is_there(request.save)) {
     throw Error(request.save, "is there already, and this search does not go on with it",
                 "add --resume, or name another file");
   }

@@ -1,4 +1,5 @@
 #include "zoo/fetch.h"
+#include "base/file_status.h"
 
 #include <fmt/format.h>
 
@@ -218,8 +219,7 @@ FetchedModel describe(const Target& target, const std::string& path, std::span<c
 
 // The model as an earlier fetch left it, if that is what is wanted now.
 std::optional<FetchedModel> find_fetched(const Target& target, const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
+  if (!is_file(path)) return std::nullopt;
   const std::optional<SourceNote> note = read_source_note(path);
   // With a checksum any file that has it will do; without one the note of its origin decides.
   if (target.sha256.empty() && (!note || note->url != target.url)) return std::nullopt;
@@ -308,8 +308,7 @@ std::optional<std::string> find_cached_model(const std::string& name) {
   const std::string folder = model_cache_directory();
   if (folder.empty() || !is_model_name(name)) return std::nullopt;
   std::string path = fmt::format("{}/{}{}", folder, name, kSuffix);
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
+  if (!is_file(path)) return std::nullopt;
   return path;
 }
 
