@@ -119,6 +119,7 @@ struct SearchResult {
   std::vector<PlanOutcome> simulated;        // all of them, in the order of the ranking
   std::vector<Neighbour> neighbours;         // of the best, where asked for
   std::vector<SearchEdge> edges;             // where more is worth trying
+  std::vector<std::string> notes;            // what else to know of the ranking
   std::optional<PlanOutcome> nearest;        // where nothing fits: what needs least, not simulated
   Bytes nearest_room;                        // that it may take of its device's memory
   std::vector<std::string> nearest_changes;  // that would make it fit, in words of a study file

@@ -34,6 +34,7 @@ struct Role {
 // Which blocks a pipeline rank holds, per chunk.
 struct StageCut {
   std::vector<std::int64_t> first, end;  // per stage, blocks [first, end)
+  friend bool operator==(const StageCut&, const StageCut&) = default;
 };
 // By Plan::stage_blocks (of all blocks, or of the layers alone), or evenly by layers, that is blocks with
 // weights of their own that are neither embedding nor head: these go to the first and last stage on top of

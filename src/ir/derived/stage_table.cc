@@ -125,6 +125,16 @@ void keep_exposed_kinds(StageTable& table) {
 
 }  // namespace
 
+std::vector<std::pair<std::string_view, Time>> exposed_by_kind(const Run& run, const RankClass& ranks) {
+  const std::vector<std::string_view> kinds = all_kinds(run.graph);
+  const std::vector<Time> exposed = exposed_times(run, ranks, kinds);
+  std::vector<std::pair<std::string_view, Time>> times;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    if (exposed[kind] > Time(0)) times.emplace_back(kinds[kind], exposed[kind]);
+  }
+  return times;
+}
+
 StageTable stage_table(const Run& run) {
   StageTable table;
   table.kinds = all_kinds(run.graph);

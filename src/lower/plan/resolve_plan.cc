@@ -406,6 +406,15 @@ void check_schedule_of(const PlanRequest& request, const Plan& plan, const std::
   }
 }
 
+// Chunks take turns on the ranks of a pipeline. One rank alone has nobody to take turns with.
+void settle_chunks_of_one_rank(Plan& plan) {
+  if (plan.virtual_stages == 1 || !schedule_of(plan).in_groups) return;
+  plan.virtual_stages = 1;
+  const auto whole = std::ranges::find(pipeline_schedules(), std::string_view(plan.schedule),
+                                       &PipelineScheduleInfo::over_chunks);
+  if (whole != pipeline_schedules().end()) plan.schedule = whole->name;
+}
+
 Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
              std::int64_t group) {
   Plan plan = request.plan;
@@ -417,6 +426,7 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
   if (plan.virtual_stages == 1) plan.virtual_stages = schedule.usual_chunks;
   // 1F1B over several chunks per rank is the interleaved schedule (Narayanan et al. 2021).
   if (plan.virtual_stages > 1 && !schedule.over_chunks.empty()) plan.schedule = schedule.over_chunks;
+  if (plan.pipeline == 1) settle_chunks_of_one_rank(plan);
   // Degrees first: what follows divides by them.
   plan.batch = plan.micro_batches = 1;
   resolve_types(request, described, plan);

@@ -187,8 +187,9 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
   run.result = simulate(run.graph, run.study, cost, options);
   keep_window(run.result, options.window, run.iterations);
   run.notes.push_back(
-      fmt::format("schedule '{}' has no flush between iterations: the figures are of one in "
-                  "the steady state, cut out of {} simulated in a row",
+      fmt::format("schedule '{}' has no flush between iterations, so that gradients are of the weights of "
+                  "an iteration before: the figures are of one in the steady state, cut out of {} simulated "
+                  "in a row",
                   run.study.plan.schedule, run.iterations));
   if (!steady.settled) {
     run.notes.push_back(

@@ -115,9 +115,12 @@ Texts any_micro_batch(const SpaceFacts& facts) {
 Texts this_schedule(const SpaceFacts& facts) {
   return {facts.study.request.plan.schedule};
 }
+// One that never flushes trains with older weights: it is no other way to do the same.
 Texts any_schedule(const SpaceFacts&) {
   Texts names;
-  for (const PipelineScheduleInfo& schedule : pipeline_schedules()) names.emplace_back(schedule.name);
+  for (const PipelineScheduleInfo& schedule : pipeline_schedules()) {
+    if (schedule.flushes) names.emplace_back(schedule.name);
+  }
   return names;
 }
 Texts usual_zero(const SpaceFacts&) {

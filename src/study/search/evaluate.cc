@@ -693,4 +693,13 @@ std::string text_of(const Plan& plan) {
          " | " + order;
 }
 
+std::string text_of(const PlanPrepared& plan) {
+  if (plan.plan.stage_blocks.empty() || !plan.sharded) return text_of(plan.plan);
+  Plan even = plan.plan;
+  even.stage_blocks.clear();
+  const bool is_even =
+      cut_stages(*plan.sharded, even, kWhere) == cut_stages(*plan.sharded, plan.plan, kWhere);
+  return text_of(is_even ? even : plan.plan);
+}
+
 }  // namespace armilla

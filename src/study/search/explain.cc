@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ class Neighbours {
         space_(plans.space()),
         number_(base),
         point_(point),
-        own_text_(text_of(plans.prepare(base, point).plan)),
+        own_text_(text_of(plans.prepare(base, point))),
         outcome_of_(outcome_of) {}
 
   std::vector<Neighbour> list() {
@@ -82,7 +82,7 @@ class Neighbours {
     const std::int64_t point = space_.changed(number_, point_, axis, value);
     try {
       const PlanPrepared plan = plans_.prepare(number_, point);
-      if (text_of(plan.plan) == own_text_) return;  // it changes nothing
+      if (text_of(plan) == own_text_) return;  // it changes nothing
       neighbour.outcome = outcome_of_(number_, plan, space_.values_of(number_, point));
     } catch (const Error& error) {
       neighbour.refusal = error.message;
@@ -108,7 +108,7 @@ class Neighbours {
         if (beside == point) continue;
         try {
           const PlanPrepared plan = plans_.prepare(number_, beside);
-          if (text_of(plan.plan) == own_text_) continue;
+          if (text_of(plan) == own_text_) continue;
           const std::pair place(!plans_.fits(evaluator.memory(plan)), evaluator.bound(plan));
           if (least && *least <= place) continue;
           least = place;
@@ -147,18 +147,24 @@ std::vector<Neighbour> neighbours_of(PlanRoom& plans, std::size_t base, std::int
 
 void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome) {
   if (promises_of(plan.setting->network).plays_bytes) return;
-  const Run run = run_study(plan.study());
-  const StageTable table = stage_table(run);
-  // Of the stage that the outcome is of.
-  const auto key = [](const StageSummary& stage) {
-    return std::pair(stage.compute, std::accumulate(stage.exposed.begin(), stage.exposed.end(), Time()));
+  // Of the class that the outcome is of.
+  const auto is_meant = [&](const RankClass& ranks) {
+    return ranks.compute == outcome.compute && ranks.exposed_communication == outcome.exposed_communication;
   };
-  const auto stage = std::ranges::max_element(table.stages, {}, key);
-  if (stage == table.stages.end()) return;
-  for (std::size_t kind = 0; kind < table.kinds.size(); ++kind) {
-    if (stage->exposed[kind] > Time(0))
-      outcome.exposed_by_kind.emplace_back(table.kinds[kind], stage->exposed[kind]);
-  }
+  const auto tell = [&](const SimulationOptions& options) {
+    const Run run = run_study(plan.study(), options);
+    const auto ranks = std::ranges::find_if(run.result.classes, is_meant);
+    if (ranks == run.result.classes.end()) return std::optional<std::int32_t>();
+    for (const auto& [kind, time] : exposed_by_kind(run, *ranks))
+      outcome.exposed_by_kind.emplace_back(kind, time);
+    return std::optional(ranks->representative);
+  };
+  // Where nobody asks for it, only the first class of every program is recorded.
+  const std::optional<std::int32_t> rank = tell({});
+  if (!rank || !outcome.exposed_by_kind.empty()) return;
+  SimulationOptions options;
+  options.record_ranks = {*rank};
+  tell(options);
 }
 
 }  // namespace armilla

@@ -17,6 +17,7 @@
 #include "ir/derived/expense.h"
 #include "ir/derived/training.h"
 #include "lower/memory.h"
+#include "lower/pipeline_schedule.h"
 #include "network/network.h"
 #include "study/search/check_figures.h"
 #include "study/search/evaluate.h"
@@ -174,7 +175,7 @@ class Search {
       PlanEvaluator& evaluator = plans_.evaluator(base);
       const PlanPrepared plan = evaluator.prepare(request);
       // Requests may differ and settle on one plan: it is looked at once.
-      if (!known.insert(fmt::format("{} {}", base, text_of(plan.plan))).second) {
+      if (!known.insert(fmt::format("{} {}", base, text_of(plan))).second) {
         refuse("equal", 1, "");
         return true;
       }
@@ -560,9 +561,20 @@ class Search {
                            result_.simulated.begin() + static_cast<std::ptrdiff_t>(top));
     list_front();
     if (simulated_.empty()) return find_what_comes_near();
+    note_asynchronous();
     const Candidate& best = simulated_.front().candidate;
     if (request_.explain) explain(best);
     list_edges(simulated_.front());
+  }
+
+  void note_asynchronous() {
+    const auto never_flushes = [](const PlanOutcome& plan) { return !schedule_of(plan.plan).flushes; };
+    const auto plan = std::ranges::find_if(result_.ranking, never_flushes);
+    if (plan == result_.ranking.end()) return;
+    result_.notes.push_back(fmt::format(
+        "the schedule {} never flushes: its gradients are of the weights of an iteration before, so that it "
+        "does not train as other schedules do",
+        plan->plan.schedule));
   }
 
   void explain(const Candidate& best) {

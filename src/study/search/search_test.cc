@@ -22,6 +22,7 @@
 #include "read/study.h"
 #include "study/database/database.h"
 #include "study/run.h"
+#include "study/search/evaluate.h"
 #include "study/search/search_testing.h"
 #include "study/search/space.h"
 #include "write/report.h"
@@ -460,6 +461,36 @@ TEST_F(SearchTest, AnyRecomputationIsEveryOne) {
   const auto axis = std::ranges::find(space.axes(), "plan.recompute", &SearchAxis::key);
   ASSERT_NE(axis, space.axes().end());
   EXPECT_THAT(axis->values, testing::ElementsAre("none", "selective", "operators", "full"));
+}
+
+// Weights that are older than those of other schedules are tried where somebody asks for them, and said.
+TEST_F(SearchTest, AnyScheduleIsOneThatFlushes) {
+  const std::string text =
+      "machine: dgx-a100\nplan: {ranks: 8, global_batch: 16, tensor: 1, pipeline: 4, virtual_stages: 1, "
+      "micro_batch: 1, recompute: none, zero: 0, sequence_parallel: false, schedule: ";
+  const SearchSpace space(request("gpt", text + "any}\n"));
+  const auto axis = std::ranges::find(space.axes(), "plan.schedule", &SearchAxis::key);
+  ASSERT_NE(axis, space.axes().end());
+  EXPECT_THAT(axis->values, testing::Contains("gpipe"));
+  EXPECT_THAT(axis->values, testing::Not(testing::Contains("pipedream-2bw")));
+  EXPECT_THAT(search_plans(request("gpt", text + "[1f1b, gpipe]}\n")).notes, testing::IsEmpty());
+  EXPECT_THAT(search_plans(request("gpt", text + "[1f1b, pipedream-2bw]}\n")).notes,
+              testing::ElementsAre(testing::HasSubstr("pipedream-2bw never flushes")));
+}
+
+// Chunks of one rank are no other plan, nor blocks that are cut evenly anyway.
+TEST_F(SearchTest, OnePlanByManyNamesIsLookedAtOnce) {
+  const SearchResult result = search_plans(
+      request("gpt",
+              "machine: dgx-a100\nplan: {ranks: 8, global_batch: 16, tensor: 1, pipeline: [1, 2], "
+              "virtual_stages: [1, 2], stage_blocks: [even, balanced, [4, 4]], micro_batch: 1, "
+              "recompute: none, zero: 0, sequence_parallel: false}\n"));
+  std::set<std::string> plans;
+  for (const PlanOutcome& plan : result.simulated)
+    EXPECT_TRUE(plans.insert(text_of(plan.plan)).second) << text_of(plan.plan);
+  const std::int64_t without = std::ranges::count_if(
+      result.simulated, [](const PlanOutcome& plan) { return plan.plan.pipeline == 1; });
+  EXPECT_EQ(without, 1);
 }
 
 TEST_F(SearchTest, RefusesWhatIsNoSpace) {

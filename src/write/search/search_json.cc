@@ -95,6 +95,7 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
       {"neighbours", neighbours},
       {"matters_most", most == nullptr ? Json(nullptr) : Json{{"key", most->key}, {"value", most->value}}},
       {"edges", edges},
+      {"notes", result.notes},
       {"nearest", result.nearest ? outcome_json(result, *result.nearest, false) : Json(nullptr)},
       {"nearest_changes", result.nearest_changes},
       {"late_cost_usd", late_cost && result.budget ? Json(late_cost->value) : Json(nullptr)},

@@ -263,6 +263,7 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
   text += training_cost_text(result) + batches_text(result, style) + edges_text(result, style) + "\n";
   text += plans_table(result, result.ranking, true, style) + front_text(result, style) +
           neighbours_text(result, style) + "\n" + use;
+  for (const std::string& note : result.notes) text += wrap(note, "note: ", style.width);
   return text;
 }
 
