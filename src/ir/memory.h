@@ -18,7 +18,7 @@ enum class MemoryBuffer : std::uint8_t {
   gradient_buckets,  // gradients on their way to other replicas
   gathered_weights,  // of ZeRO-3, while a block computes
   stage_messages,    // activations and gradients that cross stages of a pipeline
-  gathered_inputs,   // arrays for what tensor parallelism gathers for a product
+  gathered_inputs,   // arrays for what tensor parallelism gathers, workspaces of products beside that
   freed_late,        // exchanged by tensor parallelism and not given back yet
   // Beside the tensors:
   context,       // the driver's share, the context and its kernels

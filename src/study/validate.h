@@ -50,7 +50,7 @@ Work work_of(const MeasuredKernel& kernel, const std::string& where);
 // and rows of norms as those that fill multiprocessors.
 Work within_layer(Work work, const MeasuredKernel& kernel, const Device& device);
 
-// Throws Error where no row of a file can be predicted: that of its first row.
+// Throws Error where no row of all files can be predicted.
 Validation validate(const std::vector<MeasurementFile>& files, Progress& meter = no_progress());
 
 }  // namespace armilla

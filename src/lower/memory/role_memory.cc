@@ -18,6 +18,9 @@ namespace armilla {
 namespace {
 
 constexpr const char* kWhere = "plan";
+// Transformer Engine's products that overlap with tensor communication (initialize_ub) run in three streams,
+// each with a workspace of 32 MiB for cuBLAS: two more than without.
+constexpr Bytes kOverlapWorkspaces{2 << 25};
 
 std::int64_t add(std::int64_t a, std::int64_t b) {
   return checked_add(a, b, kWhere);
@@ -460,6 +463,9 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   // in an array that all products share (nanotron's MemoryBuffer), one for inputs and one for gradients.
   if (runs_operator_by_operator(plan))
     use.buffer(MemoryBuffer::gathered_inputs) = Bytes(checked_multiply(parts.gathered, 2, kWhere));
+  if (plan.framework == Framework::megatron && plan.host != Host::compiled && plan.tensor > 1 &&
+      plan.overlap_tensor)
+    use.buffer(MemoryBuffer::gathered_inputs) = kOverlapWorkspaces;
   use.capacity = device.memory;
   set_framework_memory(plan, device, use);
   std::int64_t sum = 0;

@@ -1,22 +1,39 @@
 #include "lower/shard/shard_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/sorted.h"
 #include "lower/shard/shard_conversion.h"
 #include "lower/shard/shard_pass.h"
 #include "lower/shard/shard_recompute.h"
+#include "lower/shard/shard_work.h"
 
 namespace armilla {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-// The tensors that a block's backward pass reads and the operators `counts` of them leave to it.
-template <class Counts>
+// What a block keeps for its backward pass.
+struct Kept {
+  std::vector<std::uint32_t> tensors;  // as they are
+  // As the copies that products in 8 bits or fewer read: of Transformer Engine's no other is kept.
+  std::vector<std::uint32_t> narrow;
+
+  void remove(const std::vector<std::uint32_t>& freed) {
+    for (std::vector<std::uint32_t>* const kept : {&tensors, &narrow})
+      std::erase_if(*kept, [&](std::uint32_t t) { return std::ranges::find(freed, t) != freed.end(); });
+  }
+  bool holds(std::uint32_t t) const { return std::ranges::binary_search(tensors, t); }
+};
+
+// The tensors that a block's backward pass reads and the operators `counts` of them leave to it; `narrows`:
+// whether an operator is such a product.
+template <class Counts, class Narrows>
 void mark_saved(const Model& model, const Block& block, const Layout& layout, bool fuses,
-                const Counts& counts, std::vector<std::uint32_t>& saved) {
+                const Counts& counts, const Narrows& narrows, Kept& kept) {
+  std::vector<std::uint32_t>& saved = kept.tensors;
   for (std::uint32_t i = block.first; i < block.end; ++i) {
     const Operator& op = model.operators[i];
     if (op.is_view || !counts(op)) continue;
@@ -25,7 +42,7 @@ void mark_saved(const Model& model, const Block& block, const Layout& layout, bo
       saved.push_back(layout.owner[op.inputs.front()]);
     } else if (op.saves == Saves::inputs) {
       // A view has no memory of its own: what is kept is its owner's.
-      for (const std::uint32_t t : op.inputs) saved.push_back(layout.owner[t]);
+      for (const std::uint32_t t : op.inputs) (narrows(op) ? kept.narrow : saved).push_back(layout.owner[t]);
     } else if (op.saves == Saves::output) {
       for (const std::uint32_t t : op.outputs) saved.push_back(layout.owner[t]);
     } else if (op.saves == Saves::mask) {
@@ -51,11 +68,12 @@ void mark_other_parts(const Model& model, const Block& block, const Layout& layo
 
 // Parts that are computed again keep what they read and did not make, but for what has no gradient (masks,
 // position biases), although no operator outside of them may save it.
+template <class Narrows>
 void mark_around_parts(const Model& model, const Block& block, const Layout& layout, bool fuses, Parts parts,
-                       std::vector<std::uint32_t>& saved) {
+                       const Narrows& narrows, Kept& kept) {
   const auto is_repeated = [&](const Operator& op) { return times_repeated(op, parts) > 0; };
   mark_saved(
-      model, block, layout, fuses, [&](const Operator& op) { return !is_repeated(op); }, saved);
+      model, block, layout, fuses, [&](const Operator& op) { return !is_repeated(op); }, narrows, kept);
   std::vector<std::uint32_t> made, freed;
   for (std::uint32_t i = block.first; i < block.end; ++i) {
     const Operator& op = model.operators[i];
@@ -63,25 +81,27 @@ void mark_around_parts(const Model& model, const Block& block, const Layout& lay
     for (const std::uint32_t t : op.inputs) {
       const bool outside = std::ranges::find(made, layout.owner[t]) == made.end();
       if (outside && layout.derived[t] && !layout.positional[t] && is_floating(model.tensors[t].dtype))
-        saved.push_back(layout.owner[t]);
+        kept.tensors.push_back(layout.owner[t]);
     }
     for (const std::uint32_t t : op.outputs) {
       made.push_back(layout.owner[t]);
       if (frees_results(op, parts) && layout.owner[t] == t) freed.push_back(t);
     }
   }
-  std::erase_if(saved, [&](std::uint32_t t) { return std::ranges::find(freed, t) != freed.end(); });
+  kept.remove(freed);
 }
 
 // `shares`: results of a product are parts of one tensor.
-std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block, const Layout& layout,
-                                         bool fuses, bool shares, Recompute recompute, Parts parts) {
-  std::vector<std::uint32_t> saved;
+template <class Narrows>
+Kept saved_tensors(const Model& model, const Block& block, const Layout& layout, bool fuses, bool shares,
+                   Recompute recompute, Parts parts, const Narrows& narrows) {
+  Kept kept;
+  std::vector<std::uint32_t>& saved = kept.tensors;
   if (recompute == Recompute::none || !can_recompute(block)) {
     mark_saved(
-        model, block, layout, fuses, [](const Operator&) { return true; }, saved);
+        model, block, layout, fuses, [](const Operator&) { return true; }, narrows, kept);
   } else if (recompute == Recompute::selective) {
-    mark_around_parts(model, block, layout, fuses, parts, saved);
+    mark_around_parts(model, block, layout, fuses, parts, narrows, kept);
   } else {
     // Others keep what comes from outside: everything read that the block did not make.
     std::vector<std::uint32_t> made;
@@ -96,7 +116,17 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
   if (shares) mark_other_parts(model, block, layout, saved);
   // A tensor that several operators save is in memory once.
   sort_unique(saved);
-  return saved;
+  sort_unique(kept.narrow);
+  return kept;
+}
+
+// Bits of an element of a copy that is kept, with its part of a scale: a byte for 32 elements in blocks
+// (OCP Microscaling Formats, MXFP8), for 16 of NVFP4.
+double bits_of_copies(const Plan& plan) {
+  constexpr double kScale = 8, kBlock = 32, kNarrowBlock = 16;
+  const double bits = bits_of(plan.precision);
+  if (plan.precision == DType::fp4) return bits + kScale / kNarrowBlock;
+  return plan.scaling == Scaling::block ? bits + kScale / kBlock : bits;
 }
 
 bool fuses_loss(const Plan& plan) {
@@ -181,7 +211,8 @@ std::vector<Bytes> boundary_bytes(const Model& model, const std::vector<Block>& 
 }
 
 std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Block>& blocks,
-                                      const Layout& layout, const Plan& plan, Recompute recompute) {
+                                      const Layout& layout, const Plan& plan, Recompute recompute,
+                                      const std::vector<bool>& wide) {
   const DType floats = activation_dtype(plan);
   std::vector<std::uint32_t> made(model.tensors.size(), kNone);
   for (std::uint32_t b = 0; b < blocks.size(); ++b) {
@@ -195,6 +226,9 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   const bool fuses = fuses_loss(plan), shares = runs_operator_by_operator(plan);
   const std::vector<bool> narrow = narrow_probabilities(model, plan);
   const std::vector<bool> cheap = made_again(model, layout, plan);
+  // Float8Linear of torchao keeps the wide input and casts it again.
+  const bool keeps_copies =
+      plan.framework == Framework::megatron && bits_of(plan.precision) < bits_of(floats);
   std::vector<bool> counted(model.tensors.size());
   std::vector<std::pair<std::uint32_t, Bytes>> own;  // kept by the block that made them
   std::vector<BlockMemory> memory(blocks.size());
@@ -216,9 +250,20 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
       return cheap[t] && made[t] == b && std::find(gathered.begin(), gathered.end(), t) == gathered.end();
     };
     const bool by_operator = recompute == Recompute::operators && can_recompute(blocks[b]);
-    const std::vector<std::uint32_t> kept =
-        saved_tensors(model, blocks[b], layout, fuses, shares, recompute, plan.recompute_modules);
-    for (const std::uint32_t t : kept) {
+    const auto narrows = [&](const Operator& op) {
+      return keeps_copies && op.weight_is_operand && may_be_narrow(op, blocks[b], plan, wide[b]);
+    };
+    const auto copies_of = [&](const std::vector<std::uint32_t>& tensors) {
+      Bytes sum;
+      for (const std::uint32_t t : tensors)
+        sum += Bytes(
+            std::llround(static_cast<double>(bytes_of(t).value) * bits_of_copies(plan) / bits_of(floats)));
+      return sum;
+    };
+    const Kept kept =
+        saved_tensors(model, blocks[b], layout, fuses, shares, recompute, plan.recompute_modules, narrows);
+    memory[b].saved += copies_of(kept.narrow);
+    for (const std::uint32_t t : kept.tensors) {
       if (is_made_again(t) && !by_operator) continue;
       if (made[t] == b) {
         own.emplace_back(t, bytes_of(t));
@@ -230,7 +275,7 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
     std::vector<KeptResult> results;  // that are kept beside
     if (by_operator) results = repeated_operators(model, blocks[b], layout, floats, fuses_kernels(plan)).kept;
     for (const KeptResult& result : results) {
-      if (!std::binary_search(kept.begin(), kept.end(), result.tensor))
+      if (!kept.holds(result.tensor))
         memory[b].saved += Bytes(scaled(bytes_of(result.tensor).value, result.share));
     }
     const bool whole = by_operator || (recompute == Recompute::full && can_recompute(blocks[b]));
@@ -238,10 +283,11 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
     // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
     // passes.
-    for (const std::uint32_t t :
-         saved_tensors(model, blocks[b], layout, fuses, shares, Recompute::none, {})) {
-      if (is_made_again(t)) continue;
-      if (std::binary_search(kept.begin(), kept.end(), t)) continue;
+    Kept all = saved_tensors(model, blocks[b], layout, fuses, shares, Recompute::none, {}, narrows);
+    std::erase_if(all.narrow, [&](std::uint32_t t) { return std::ranges::binary_search(kept.narrow, t); });
+    memory[b].restored += copies_of(all.narrow);
+    for (const std::uint32_t t : all.tensors) {
+      if (is_made_again(t) || kept.holds(t)) continue;
       memory[b].restored += bytes_of(t);
       const auto result = std::ranges::find(results, t, &KeptResult::tensor);
       if (result != results.end()) memory[b].restored -= Bytes(scaled(bytes_of(t).value, result->share));

@@ -3,7 +3,8 @@
 //
 // Saved: every tensor that some backward pass reads (Operator::saves), once in the model: at the first block
 // that keeps it without having made it, else where it was made; divided as it lives (lower/shard_layout.h).
-// Full recompute keeps what a block reads from other blocks; selective recompute and recomputation by
+// Of what products in 8 bits or fewer read they keep the narrow copy alone (Framework::megatron: Transformer
+// Engine), beside the tensor itself where another operator saves that. Full recompute keeps what a block reads from other blocks; selective recompute and recomputation by
 // operator keep what shard_recompute.h says.
 // Boundary: every activation with a gradient that is made before the cut and read after it. Not modelled:
 // allocator behaviour, buffers inside of kernels. Cost: O(operators).
@@ -31,11 +32,13 @@ std::vector<Bytes> boundary_bytes(const Model& model, const std::vector<Block>& 
                                   const Plan& plan);
 
 // Per block, under `recompute` (Recompute::block counts as full). What recompute frees is in `restored`.
+// `wide`: blocks whose products are in no type narrower than 16 bits.
 struct BlockMemory {
   Bytes saved, restored;
 };
 std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Block>& blocks,
-                                      const Layout& layout, const Plan& plan, Recompute recompute);
+                                      const Layout& layout, const Plan& plan, Recompute recompute,
+                                      const std::vector<bool>& wide);
 
 // The largest sum of an operator's inputs and outputs, or of their gradients.
 Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan);

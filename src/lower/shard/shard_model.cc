@@ -197,9 +197,9 @@ class ModelSharder {
     // which one a stage uses is decided where its memory is known.
     const bool some = plan_.recompute == Recompute::block;
     const std::vector<BlockMemory> usual =
-        block_memory(model_, blocks_, layout_, plan_, some ? Recompute::none : plan_.recompute);
+        block_memory(model_, blocks_, layout_, plan_, some ? Recompute::none : plan_.recompute, wide_);
     std::vector<BlockMemory> recomputed;
-    if (some) recomputed = block_memory(model_, blocks_, layout_, plan_, Recompute::full);
+    if (some) recomputed = block_memory(model_, blocks_, layout_, plan_, Recompute::full, wide_);
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
       const std::string& name = cut_.layers.empty()
                                     ? blocks_[b].name

@@ -38,12 +38,9 @@ class BlockWriter {
         overlaps_gradients_(plan.overlap_tensor || plan.overlap_tensor_gradients),
         puts_off_(schedule_of(plan).overlaps_passes),
         entries_(entries(model, layout, block.first, block.end, floats_)) {
-    // Embedding and head keep the wider type where a plan computes in fp8 (DeepSeek-AI 2024, section 3.3.1).
-    const bool narrow = !wide && block.kind != BlockKind::embedding && block.kind != BlockKind::head;
     for (std::uint32_t i = block.first; i < block.end; ++i) {
       const Operator& each = model.operators[i];
-      const bool stays = each.parts.has(Part::logits) || each.parts.meets(plan.wide_modules);
-      works_.push_back(shard_operator(model, each, layout, plan, narrow && !stays));
+      works_.push_back(shard_operator(model, each, layout, plan, may_be_narrow(each, block, plan, wide)));
     }
     find_runs();
   }

@@ -355,6 +355,11 @@ void set_one_hot_work(const Model& model, const Operator& op, const Layout& layo
 
 }  // namespace
 
+bool may_be_narrow(const Operator& op, const Block& block, const Plan& plan, bool wide) {
+  if (wide || block.kind == BlockKind::embedding || block.kind == BlockKind::head) return false;
+  return !op.parts.has(Part::logits) && !op.parts.meets(plan.wide_modules);
+}
+
 OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                             bool narrow) {
   OperatorWork result;

@@ -65,7 +65,7 @@ class Fields {
   std::int64_t degree(std::string_view column) const {
     const std::int64_t number = count(column, 1);
     if (number < 1)
-      throw Error(place(column), fmt::format("'{:.60}' is not a degree", text(column)),
+      throw Error(place(column), fmt::format("'{:.60}' is too few", text(column)),
                   "expected a whole number of at least 1, or nothing");
     return number;
   }
@@ -133,26 +133,31 @@ MeasuredPlan plan_of(const Fields& f) {
 
 constexpr double kMicro = 1e-6;
 
+// Each says first what the row is of, whatever of it can be read.
 void read_step(const Fields& f, Measurement& row) {
+  row.what = MeasuredStep{};
   row.what = MeasuredStep{plan_of(f)};
   row.value = f.measured("step_time_s");
 }
 void read_peak(const Fields& f, Measurement& row) {
+  row.what = MeasuredPeak{};
   row.what =
       MeasuredPeak{plan_of(f), f.text("rank_scope"), f.text("measure").find("reserved") != std::string::npos};
   row.value = f.measured("peak_GiB") * kGiB;
 }
 void read_collective(const Fields& f, Measurement& row) {
+  row.what = MeasuredCollective{};
   row.what = MeasuredCollective{f.text("system"), f.text("collective"), f.count("gpus"), f.count("nodes", 1),
                                 f.count("bytes")};
   row.value = f.measured("time_us") * kMicro;
 }
 void read_kernel(const Fields& f, Measurement& row) {
+  row.what = MeasuredKernel{};
   MeasuredKernel kernel;
   kernel.device = f.text("gpu");
   kernel.operation = f.text("op");
   kernel.dtype = f.text("dtype");
-  kernel.batch = f.count("batch", 1);
+  kernel.batch = f.degree("batch");
   kernel.m = f.count("m");
   kernel.n = f.count("n");
   kernel.k = f.count("k");
@@ -221,7 +226,15 @@ MeasurementFile parse_measurements(std::string_view text, const std::string& nam
     row.source = fields.text("source");
     const std::string tier = fields.text("tier");
     row.tier = tier.empty() ? ' ' : tier.front();
-    kind.read(fields, row);
+    try {
+      kind.read(fields, row);
+    } catch (const Error& error) {
+      const std::string row_place = row.where + ": ";
+      row.fault = error.where.starts_with(row_place)
+                      ? fmt::format("{}: {}", error.where.substr(row_place.size()), error.message)
+                      : error.message;
+      row.expected = error.hint;
+    }
   }
   if (file.rows.empty())
     throw Error(name, "has no rows", "expected a measurement in each line after the first");

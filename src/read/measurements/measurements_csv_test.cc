@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/error_testing.h"
 #include "read/measurements.h"
 
@@ -42,8 +43,14 @@ TEST(MeasurementsCsv, ReadsUnitsAndLeavesWhatIsEmpty) {
   EXPECT_EQ(parse_measurements("gpu,op,dtype,time_us\nA100,gemm,bf16,\n", "k.csv").rows[0].value, 0);
 }
 
-std::string refusal_of_row(const std::string& text) {
+std::string refusal_of_table(const std::string& text) {
   return error_of([&] { parse_measurements(text, "x.csv"); });
+}
+
+// Of the first row, as it is told where no other can be predicted.
+std::string fault_of_row(const std::string& text) {
+  const Measurement row = parse_measurements(text, "x.csv").rows.at(0);
+  return Error(row.where, row.fault, row.expected).what();
 }
 
 TEST(MeasurementsCsv, SaysWhatSeparatesColumns) {
@@ -54,26 +61,35 @@ TEST(MeasurementsCsv, SaysWhatSeparatesColumns) {
             kExpected);
 }
 
+// A cell costs its row, and no other.
+TEST(MeasurementsCsv, ReadsOnBehindWhatItCannotRead) {
+  const MeasurementFile file = parse_measurements(
+      "gpu,op,dtype,batch,m,n,k,time_us\nA100,gemm,bf16,0,8,8,8,9\nA100,gemm,bf16,1,8,8,8,9\n", "k.csv");
+  ASSERT_EQ(file.rows.size(), 2u);
+  EXPECT_EQ(file.rows[0].fault, "batch: '0' is too few");
+  EXPECT_TRUE(std::holds_alternative<MeasuredKernel>(file.rows[0].what));
+  EXPECT_EQ(file.rows[1].fault, "");
+  EXPECT_EQ(file.rows[1].value, 9e-6);
+}
+
 TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
-  EXPECT_EQ(error_of([] {
-              parse_measurements(kStepColumns + "a-1,m,2,8,2,A100,8,0,1,1,8,128,bf16,1.5\n", "t.csv");
-            }),
-            "t.csv:2: tp: '0' is not a degree\n  hint: expected a whole number of at least 1, or nothing");
-  EXPECT_EQ(refusal_of_row("a,b\n1,2\n"),
+  EXPECT_EQ(fault_of_row(kStepColumns + "a-1,m,2,8,2,A100,8,0,1,1,8,128,bf16,1.5\n"),
+            "x.csv:2: tp: '0' is too few\n  hint: expected a whole number of at least 1, or nothing");
+  EXPECT_EQ(refusal_of_table("a,b\n1,2\n"),
             "x.csv:1: is not a table of measurements\n  hint: one of the columns step_time_s, peak_GiB and "
             "time_us must "
             "be there (docs/validation.md)");
-  EXPECT_EQ(refusal_of_row("model,step_time_s\nm,1\n"),
+  EXPECT_EQ(refusal_of_table("model,step_time_s\nm,1\n"),
             "x.csv:1: column 'gpu' is missing\n  hint: there are: model, step_time_s");
-  EXPECT_EQ(refusal_of_row("size,time_us\n1,1\n"),
+  EXPECT_EQ(refusal_of_table("size,time_us\n1,1\n"),
             "x.csv:1: neither 'collective' nor 'op' is among the columns\n  hint: times in us are of "
             "collectives or "
             "of kernels (docs/validation.md)");
-  EXPECT_TRUE(refusal_of_row(kStepColumns + "a,m,2,8,2,A100,many,2,1,1,8,128,bf16,1\n")
-                  .starts_with("x.csv:2: gpus: "));
-  EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2,8,2,A100,8,2,1,1,8,128,bf16,-1\n"),
+  EXPECT_TRUE(
+      fault_of_row(kStepColumns + "a,m,2,8,2,A100,many,2,1,1,8,128,bf16,1\n").starts_with("x.csv:2: gpus: "));
+  EXPECT_EQ(fault_of_row(kStepColumns + "a,m,2,8,2,A100,8,2,1,1,8,128,bf16,-1\n"),
             "x.csv:2: step_time_s: '-1' is not a quantity\n  hint: expected a number of at least 0");
-  EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2.5,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
+  EXPECT_EQ(fault_of_row(kStepColumns + "a,m,2.5,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
             "x.csv:2: layers: '2.5' is not a count\n  hint: expected a whole number, or nothing");
   // Degrees alone tell the devices, too.
   const MeasurementFile degrees = parse_measurements(
@@ -81,9 +97,9 @@ TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
       "m,A100,n/a,2,4,3,1,8,128,bf16,2\n",
       "m.csv");
   EXPECT_EQ(std::get<MeasuredPeak>(degrees.rows[0].what).plan.devices, 24);
-  EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,two,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
+  EXPECT_EQ(fault_of_row(kStepColumns + "a,m,two,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
             "x.csv:2: layers: 'two' is not a count\n  hint: expected a whole number, or nothing");
-  EXPECT_EQ(refusal_of_row(kStepColumns),
+  EXPECT_EQ(refusal_of_table(kStepColumns),
             "x.csv: has no rows\n  hint: expected a measurement in each line after the first");
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <numeric>
 #include <regex>
@@ -56,13 +57,28 @@ constexpr std::array kKnownDevices = {
     KnownDevice{{"tpu7x", ""}, "tpu-7x", "tpu-7x"},
 };
 
+// Whether a word stands in the name by itself: "H100" in "8xH100-SXM", not in "GH100" or "H1000".
+bool has_word(const std::string& name, std::string_view word) {
+  const auto is_part = [&](std::size_t at) {
+    return at < name.size() && std::isalnum(static_cast<unsigned char>(name[at])) != 0;
+  };
+  const bool begins_apart = !word.empty() && word.front() == ' ';
+  for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+    if (is_part(at + word.size())) continue;
+    const bool counted = at > 1 && name[at - 1] == 'x' && std::isdigit(name[at - 2]) != 0;
+    if (at == 0 || begins_apart || !is_part(at - 1) || counted) return true;
+  }
+  return word.empty();
+}
+
 const KnownDevice& known_device(const std::string& name, const std::string& where) {
   const std::string lower = lower_case(name);
   const std::vector<std::string> all = device_names();
+  // 94 GB, 3.9 TB/s and 835 TFLOPS: no variant of the table.
+  if (has_word(lower, "nvl")) throw Error(where, fmt::format("device '{:.60}' is not known", name));
   for (const KnownDevice& known : kKnownDevices) {
-    const bool meant = std::all_of(known.words.begin(), known.words.end(), [&](std::string_view word) {
-      return lower.find(word) != std::string::npos;
-    });
+    const bool meant = std::all_of(known.words.begin(), known.words.end(),
+                                   [&](std::string_view word) { return has_word(lower, word); });
     if (!meant || std::find(all.begin(), all.end(), known.device) == all.end()) continue;
     constexpr std::string_view kInPairs = "pairwise";
     if (lower.find(kInPairs) != std::string::npos && known.words[1] != kInPairs)
@@ -259,6 +275,11 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
     machine.device = load_device(std::string(known.device), where);
     machine.name = fmt::format("{} with {}", known.cluster, known.device);
   }
+  constexpr std::int64_t kServer = 8;
+  if (row.devices_per_node > 0 && row.devices > row.devices_per_node &&
+      machine.dimensions.front().size <= kServer && row.devices % row.devices_per_node != 0)
+    throw Error(where, fmt::format("{} devices on nodes of {}", row.devices, row.devices_per_node),
+                "expected whole nodes");
   shape(machine, row, known);
   // All of it is shaped for the row's devices.
   machine.elastic = false;

@@ -1,7 +1,9 @@
 #include "study/validate/row_machine.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error_testing.h"
 #include "study/validate.h"
 #include "study/validate/validate_testing.h"
 
@@ -40,6 +42,22 @@ TEST(RowStudy, ATorusHasWholeAxesForTensorRanks) {
   EXPECT_EQ(sides(1), (Sides{8, 8, 8}));
   EXPECT_EQ(sides(8), (Sides{8, 8, 8}));
   EXPECT_EQ(sides(16), (Sides{16, 4, 8}));
+}
+
+TEST(RowStudy, DevicesAreKnownByWholeWords) {
+  for (const char* const name : {"A100-SXM4-80GB", "a100_80gb", "A100(DGX-A100)", "8xA100"})
+    EXPECT_EQ(device_of_row(name, "x.csv:2").name, "a100-80gb-sxm") << name;
+  EXPECT_EQ(device_of_row("H100 NVLink", "x.csv:2").name, "h100-sxm");
+  for (const char* const name : {"GH200 96GB", "H1000", "A1000", "H100 NVL", "RTX A100X"})
+    EXPECT_THAT(error_of([&] { device_of_row(name, "x.csv:2"); }), testing::HasSubstr("is not known"))
+        << name;
+}
+
+TEST(RowStudy, NodesAreWhole) {
+  MeasuredPlan row = small_row();
+  row.devices_per_node = 3;
+  EXPECT_EQ(error_of([&] { study_of(row, "x.csv:2"); }),
+            "x.csv:2: 16 devices on nodes of 3\n  hint: expected whole nodes");
 }
 
 TEST(RowStudy, NicsThatTheNotesCountAreShared) {

@@ -28,7 +28,7 @@ std::int64_t layers_of(const ModelSource& source) {
 
 // Of the first operand: "bf16xbf16->fp32", "f8e4m3fnxf8e4m3fn->bf16", "bfloat16", "mxfp8".
 DType operand_type(const std::string& text, const std::string& where) {
-  constexpr std::array<std::pair<std::string_view, DType>, 14> kWords = {{{"bf", DType::bf16},
+  constexpr std::array<std::pair<std::string_view, DType>, 18> kWords = {{{"bf", DType::bf16},
                                                                           {"tf32", DType::tf32},
                                                                           {"float16", DType::fp16},
                                                                           {"half", DType::fp16},
@@ -41,7 +41,11 @@ DType operand_type(const std::string& text, const std::string& where) {
                                                                           {"mxfp8", DType::fp8},
                                                                           {"fp4", DType::fp4},
                                                                           {"nvfp4", DType::fp4},
-                                                                          {"f32", DType::tf32}}};
+                                                                          {"f32", DType::tf32},
+                                                                          {"fp32", DType::tf32},
+                                                                          {"float64", DType::fp64},
+                                                                          {"fp64", DType::fp64},
+                                                                          {"f64", DType::fp64}}};
   for (const auto& [word, dtype] : kWords) {
     if (text.starts_with(word)) return dtype;
   }
@@ -238,8 +242,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
     study.request.plan.overlap_tensor = true;
   // Korthikanti et al.'s steps (arXiv 2205.05198, section 4.2.2; Megatron-LM's default of then).
   if (row.tensor > 1 && names(row, "2205.05198")) study.request.plan.overlap_tensor_gradients = true;
-  // Megatron-LM's own option.
-  if (names(row, "--tp-comm-overlap") && row.tensor > 1 && study.request.plan.sequence_parallel)
+  // Megatron-LM's own option, and its tests of it.
+  if ((names(row, "--tp-comm-overlap") || names(row, "_tp_overlap")) && row.tensor > 1 && study.request.plan.sequence_parallel)
     study.request.plan.overlap_tensor = true;
   // So do XLA's flags in MaxText's own scripts (async collective fusion, overlap_compute_collective_tc). What
   // lies between products is shared out among tensor ranks (base.yml, logical_axis_rules: activation_embed).
@@ -355,10 +359,13 @@ Work work_of(const MeasuredKernel& kernel, const std::string& where) {
   };
   if (operation == "gemm" || operation == "grouped_gemm") {
     needs({kernel.m, kernel.n, kernel.k});
-    return product(kernel, dtype, std::max<std::int64_t>(1, kernel.batch));
+    return product(kernel, dtype, kernel.batch);
   }
   if (operation.starts_with("attention_")) {
     needs({kernel.heads, kernel.head_dim, kernel.queries, kernel.keys});
+    if (kernel.kv_heads > 0 && kernel.heads % kernel.kv_heads != 0)
+      throw Error(where, fmt::format("{} heads over {} of keys and values", kernel.heads, kernel.kv_heads),
+                  "as many share each of these");
     return attention(kernel, dtype);
   }
   for (const ElementWise& kind : kElementWise) {

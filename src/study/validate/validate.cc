@@ -71,6 +71,21 @@ std::string without_row(const Error& error, const std::string& row) {
                      error.message);
 }
 
+// As NCCL's API and nccl-tests write it, too: "AllReduce", "alltoall", "sendrecv".
+std::string collective_name(const std::string& text) {
+  constexpr std::array<std::string_view, 7> kNames = {
+      "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv"};
+  const auto letters = [](std::string_view name) {
+    std::string kept = lower_case(std::string(name));
+    std::erase_if(kept, [](char c) { return c == '_' || c == '-' || c == ' '; });
+    return kept;
+  };
+  for (const std::string_view name : kNames) {
+    if (letters(name) == letters(text)) return std::string(name);
+  }
+  return text;
+}
+
 std::string whole_percent(double share) {
   return fmt::format("{:.0f} %", 100 * share);
 }
@@ -113,29 +128,40 @@ class Validator {
 
   void predict(const MeasurementFile& file, Validation& validation) {
     meter_.begin("predicting " + file.path);
-    std::size_t done = 0, predicted = 0;
-    std::optional<Error> first;
+    std::size_t done = 0;
     for (const Measurement& measurement : file.rows) {
       ValidatedRow& row = validation.rows.emplace_back();
       row.measured = measurement;
       row.set = family_of(measurement);
       try {
+        if (!measurement.fault.empty())
+          throw Error(measurement.where, measurement.fault, measurement.expected);
         if (measurement.value == 0) throw Error(measurement.where, "the row has no measured value");
         std::visit([&](const auto& what) { predict(what, row); }, measurement.what);
-        ++predicted;
       } catch (const Error& error) {
         const std::string what = without_row(error, measurement.where);
         row.unpredicted = without_numbers(what);
         row.unpredicted_detail = what;
-        if (!first)
-          first.emplace(error.where.starts_with(measurement.where) ? error.where : measurement.where, what,
-                        error.hint);
+        if (!first_)
+          first_.emplace(error.where.starts_with(measurement.where) ? error.where : measurement.where, what,
+                         error.hint);
       }
       meter_.update(static_cast<double>(++done) / static_cast<double>(file.rows.size()));
     }
-    // A file of which nothing can be predicted is bad input, not a set without figures.
-    if (predicted == 0 && first) throw *first;
     validation.files.push_back(file.path);
+  }
+
+  // Where nothing at all can be predicted: that is bad input, no set without figures. After `summarize`.
+  void refuse_what_says_nothing(const Validation& validation) const {
+    const bool any = std::ranges::any_of(validation.rows,
+                                         [](const ValidatedRow& row) { return row.predicted.has_value(); });
+    if (any || !first_) return;
+    if (validation.unpredicted.size() == 1) throw Error(*first_);
+    std::vector<std::string> reasons;
+    for (const auto& [reason, members] : validation.unpredicted)
+      reasons.push_back(fmt::format("{} ({})", reason, counted(std::ssize(members), "row")));
+    throw Error(first_->where, fmt::format("no row can be predicted: {}", fmt::join(reasons, "; ")),
+                first_->hint);
   }
 
  private:
@@ -183,8 +209,7 @@ class Validator {
   }
 
   void predict(const MeasuredCollective& collective, ValidatedRow& row) {
-    std::string name = collective.kind;
-    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string name = collective_name(collective.kind);
     // A message from one device to another is what a broadcast between two is.
     const auto kind = name == "send-recv" && collective.devices == 2 ? CollectiveKind::broadcast
                                                                      : collective_from_name(name);
@@ -323,6 +348,7 @@ class Validator {
   }
 
   Progress& meter_;
+  std::optional<Error> first_;                              // of rows that cannot be predicted
   std::map<std::string, std::deque<PredictedStep>> steps_;  // by machine and model
   std::map<std::string, Device> devices_;
   std::map<std::pair<std::string, std::string>,
@@ -392,6 +418,7 @@ Validation validate(const std::vector<MeasurementFile>& files, Progress& meter) 
   Validator validator(meter);
   for (const MeasurementFile& file : files) validator.predict(file, validation);
   summarize(validation);
+  validator.refuse_what_says_nothing(validation);
   return validation;
 }
 

@@ -441,11 +441,30 @@ TEST(Validate, PredictsWithTheOrdinaryEngine) {
   EXPECT_EQ(*validation.rows[1].predicted, in_seconds(run.result.iteration));
 }
 
-TEST(Validate, AFileOfWhichNothingCanBePredictedIsRefused) {
+TEST(Validate, WhereNothingCanBePredictedItSaysWhy) {
   std::string text = kSteps;
   for (std::size_t at; (at = text.find("A100")) != std::string::npos;) text.replace(at, 4, "A1oo");
-  EXPECT_EQ(error_of([&] { validate({parse_measurements(text, "s.csv")}); }),
+  const MeasurementFile file = parse_measurements(text, "s.csv");
+  EXPECT_EQ(
+      error_of([&] { validate({file}); }),
+      "s.csv:2: no row can be predicted: device 'A1oo' is not known (4 rows); device 'Z80' is not known "
+      "(1 row)\n  hint: armilla list devices names those that are");
+  MeasurementFile first = file;
+  first.rows.resize(1);
+  EXPECT_EQ(error_of([&] { validate({first}); }),
             "s.csv:2: device 'A1oo' is not known\n  hint: armilla list devices names those that are");
+  // Beside a file that can be, it is counted.
+  const Validation both = validate({file, parse_measurements(kSteps, "t.csv")});
+  EXPECT_EQ(both.unpredicted.at("device 'A1oo' is not known").size(), 4u);
+}
+
+TEST(Validate, ACellThatCannotBeReadCostsItsRow) {
+  const Validation validation = validate({parse_measurements(
+      "system,gpus,collective,bytes,time_us\nA100,8,AllReduce,1048576,90\nA100,8,all_reduce,1048576,90\n"
+      "A100,eight,alltoall,1048576,90\n",
+      "c.csv")});
+  EXPECT_EQ(*validation.rows[0].predicted, *validation.rows[1].predicted) << "names as NCCL writes them";
+  EXPECT_EQ(validation.rows[2].unpredicted_detail, "gpus: 'eight' is not a count");
 }
 
 TEST(Validate, AKernelThatCannotBeCountedIsRefused) {
