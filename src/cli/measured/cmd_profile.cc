@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "cli/command.h"
 #include "ir/collective.h"
 #include "read/profile.h"
+#include "read/study.h"
 #include "study/profile.h"
 #include "write/report.h"
 
@@ -78,12 +80,24 @@ class ProfileCommand final : public Command {
       for (MeasuredComputation& event : profile.computations) event.measured.device = device_;
       for (MeasuredCommunication& event : profile.communications) event.measured.device = device_;
     }
+    note_unknown_device(session);
     for (const Profile& profile : profiles) {
       const ProfileImport done = import_into(database_, profile);
       session.out << fmt::format("{}: {} ({} new, {} replaced, {} as before)\n", profile.file,
                                  counts_text(profile.computations.size(), profile.communications.size()),
                                  done.added, done.replaced, done.unchanged);
     }
+  }
+
+  // A device of one's own may be called anything.
+  void note_unknown_device(const Session& session) const {
+    const std::vector<std::string> names = device_names();
+    if (device_.empty() || std::ranges::find(names, device_) != names.end()) return;
+    session.out << fmt::format(
+        "note: no device of Armilla's is called '{}' ({}): only a machine of your own whose device has that "
+        "name "
+        "will use these times\n",
+        device_, suggest(device_, names));
   }
 
   void show(const Session& session) const {

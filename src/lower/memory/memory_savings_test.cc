@@ -77,9 +77,8 @@ TEST(MemorySavings, StatesThatAreSharedOutSaveMemory) {
   Plan plan = plan_of_ranks(8, 1);
   plan.zero_stage = 1;
   EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}), IsEmpty());
-  plan.offload_optimizer = true;  // the states are not on the device
-  EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}),
-              ElementsAre(HasSubstr("--zero 1 saves no memory: the peak is ")));
+  plan.offload_optimizer = true;  // the states are on the host, and fewer cross the link to it
+  EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}), IsEmpty());
   EXPECT_THAT(options_without_savings({}, transformer("flash"), plan_of_ranks(8, 1), {}), IsEmpty());
 }
 

@@ -54,6 +54,37 @@ double kept_by_layer(const Model& model, const Plan& plan) {
   return kept(model, plan, 2);  // after the embedding and the first layer
 }
 
+// Of the 34 bytes an element of Korthikanti et al.'s equation 1, 14 are inputs of products with weights: both
+// norms' results, the attention's and the activation's.
+TEST(TransformerMemory, ProductsInEightBitsKeepNarrowInputs) {
+  const Model model = transformer_of("unfused");
+  const double scores = 5.0 * kHeads * kSequence / kHidden;
+  for (const std::int64_t tensor : {1, 2}) {
+    const auto t = static_cast<double>(tensor);
+    Plan plan = tensor_plan(tensor, false, Recompute::none);
+    plan.precision = DType::fp8;
+    EXPECT_NEAR(kept_by_layer(model, plan), 8 + 19 / t + scores / t, 1e-9);
+    plan.scaling = Scaling::block;  // a byte for 32
+    EXPECT_NEAR(kept_by_layer(model, plan), 8 + 19 / t + scores / t + (2 + 5 / t) / 32, 1e-9);
+    plan.precision = DType::fp4;  // four bits, and a byte for 16
+    EXPECT_NEAR(kept_by_layer(model, plan), 8 + 19 / t + scores / t - (2 + 5 / t) * (1 - 4.5 / 8), 1e-9);
+    plan.precision = DType::fp8;
+    plan.wide_first_layers = kLayers;
+    EXPECT_NEAR(kept_by_layer(model, plan), 10 + 24 / t + scores / t, 1e-9);
+  }
+  // The fused kernel keeps its result, too, of which the product behind it keeps a copy.
+  const Model flash = transformer_of("flash");
+  Plan plan = tensor_plan(1, false, Recompute::none);
+  const double wide = kept_by_layer(flash, plan);
+  plan.precision = DType::fp8;
+  EXPECT_NEAR(kept_by_layer(flash, plan), wide - 2 - 4 + 1, 1e-9);
+  // Torchao's products keep what they were given.
+  plan.framework = Framework::pytorch;
+  const double narrow = kept_by_layer(flash, plan);
+  plan.precision = DType::bf16;
+  EXPECT_EQ(narrow, kept_by_layer(flash, plan));
+}
+
 // Korthikanti et al. 2022, equations 1, 2 and 4, table 2.
 TEST(TransformerMemory, ALayerKeepsWhatTheFormulasSay) {
   const Model model = transformer_of("unfused");

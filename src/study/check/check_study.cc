@@ -1,7 +1,9 @@
 #include "study/check/check_study.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,9 +50,13 @@ std::string check_search(const std::string& path, std::vector<SearchAxis> axes) 
     return read_study(Config::read(path, settings, expand_machine));
   };
   const SearchSpace space(request);
-  const Study& first = space.bases().front().study;
+  std::vector<std::string> machines;
+  for (const SearchBase& base : space.bases()) {
+    if (std::ranges::find(machines, base.study.machine.name) == machines.end())
+      machines.push_back(base.study.machine.name);
+  }
   return fmt::format("study for armilla search: {} of {} on {}", counted(space.points(), "plan"),
-                     first.model.name, first.machine.name);
+                     space.bases().front().study.model.name, fmt::join(machines, " and "));
 }
 
 std::string check_jobs(const JobsStudy& study) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "ir/derived/headline.h"
@@ -112,6 +113,7 @@ class Sweep {
     result_.runs.resize(file_.size());
     settings_.resize(file_.size());
     warnings_.resize(file_.size());
+    mistakes_ = std::vector<std::optional<Error>>(file_.size());
     for (std::size_t i = 0; i < file_.size(); ++i) result_.runs[i].values = file_.values_of(i);
     read_runs();
     look_up_runs();
@@ -150,15 +152,14 @@ class Sweep {
         if (std::ranges::count(result_.notes, warning) == 0) result_.notes.push_back(warning);
       }
     }
-    const bool all_refused = result_.count(SweepState::failed) == size;
-    if (all_refused && is_one_mistake()) throw Error("", result_.runs.front().message, hint_);
+    if (is_one_mistake()) throw Error(*mistakes_.front());
   }
 
+  // Wherever it was found: each value of a key has a place of its own.
   bool is_one_mistake() const {
-    for (const SweepRun& run : result_.runs) {
-      if (run.message != result_.runs.front().message) return false;
-    }
-    return true;
+    return std::ranges::all_of(mistakes_, [&](const std::optional<Error>& mistake) {
+      return mistake && mistake->message == mistakes_.front()->message;
+    });
   }
 
   void read_run(std::size_t i) {
@@ -172,7 +173,7 @@ class Sweep {
     } catch (const Error& error) {
       run.state = SweepState::failed;
       run.message = error_text(error);
-      if (i == 0) hint_ = error.hint;
+      mistakes_[i].emplace(error);
       for (std::size_t key = 0; key < file_.keys().size(); ++key)
         settings_[i] += fmt::format("{}: {}\n", file_.keys()[key], run.values[key]);
       run.hash = reader_.inputs_of_refused(settings_[i], run.message).hash;
@@ -308,7 +309,7 @@ class Sweep {
   std::vector<std::vector<std::string>> warnings_;  // of reading it
   std::map<std::string, std::size_t> first_with_;   // by hash
   std::vector<std::size_t> open_;                   // to be simulated, in this order
-  std::string hint_;                                // of the refusal of the first run
+  std::vector<std::optional<Error>> mistakes_;      // what refused every run while it was read
 };
 
 }  // namespace

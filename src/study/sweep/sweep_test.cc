@@ -263,6 +263,9 @@ TEST_F(SweepTest, BadFilesAreRefused) {
 TEST_F(SweepTest, OneMistakeIsOneError) {
   EXPECT_THAT(refusal(std::string(kSmallStudy) + "vary: {plan.tenzor: [1]}\n"),
               HasSubstr("unknown key 'tenzor'\n  hint: did you mean 'tensor'?"));
+  // Of each value, in a place of its own.
+  EXPECT_THAT(refusal(std::string(kSmallStudy) + "vary: {plan.tenzor: [1, 2], plan.zero: [0, 1]}\n"),
+              HasSubstr("vary.plan.tenzor.0: unknown key 'tenzor'\n  hint: did you mean 'tensor'?"));
   SweepRequest request = request_of(std::string(kSmallStudy) + "vary: {plan.tensor: [1, 2]}\n");
   request.settings = {"plan.tensor=4"};
   EXPECT_THAT(error_of([&] { run(request); }), HasSubstr("--set plan.tensor=4: 'plan.tensor' varies in"));
