@@ -93,7 +93,7 @@ TEST_F(Cli, HintsCanBeFollowed) {
             "plan.micro_batches=4\n");
   EXPECT_EQ(error(start + "--recompute block"),
             "armilla: error: --recompute block: which blocks to recompute is missing\n"
-            "  hint: give --recompute-blocks, how many of every model chunk\n");
+            "  hint: give --recompute-blocks, how many of every model chunk, or block:N\n");
   EXPECT_EQ(run({"run", "llama3-8b", "--machine", "dgx-h100", "--ranks", "64", "--pp", "2", "--stage-blocks",
                  "[17, 17]", "--quiet"})
                 .err,

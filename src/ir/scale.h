@@ -27,6 +27,7 @@ struct ScaleResult {
   bool weak = false;
   std::vector<ScalePoint> points;      // by rising ranks
   std::int64_t tokens_per_sample = 0;  // 0: the model does not tell what a token is
+  std::vector<std::string> notes;      // what else to know of the plans
   bool complete = true;                // false: interrupted before the last size
   double elapsed_seconds = 0;
 

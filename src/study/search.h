@@ -45,7 +45,7 @@ struct SearchRequest {
   // What tells this study from others in the file: settings_text of it, and the version of the program.
   std::string asked{}, version{};
   Patience patience{};
-  std::int64_t part = 0;  // of a work of several searches: what pieces of this one say (Piece::part)
+  std::int64_t part = 0;          // of a work of several searches: what pieces of this one say (Piece::part)
   std::function<bool()> stopped;  // asked before every plan; empty: never
   Progress* progress = &no_progress();
 };
@@ -74,7 +74,7 @@ std::string main_refusal(const SearchResult& result);
 
 // What a search would simulate, on networks that play bytes; on others nothing. Its patience and what it has
 // saved have no say.
-ForeseenRuns foresee_search(const SearchRequest& request);
+ForeseenRuns foresee_search(const SearchRequest& request, Crew& crew);
 
 // The settings that make a plan of the result out of the study: what `armilla run` takes with --set.
 std::vector<Override> settings_of(const SearchResult& result, const PlanOutcome& plan);

@@ -94,10 +94,9 @@ class ProfileCommand final : public Command {
     const std::vector<std::string> names = device_names();
     if (device_.empty() || std::ranges::find(names, device_) != names.end()) return;
     session.out << fmt::format(
-        "note: no device of Armilla's is called '{}' ({}): only a machine of your own whose device has that "
-        "name "
-        "will use these times\n",
-        device_, suggest(device_, names));
+        "note: no device of the zoo is called '{}' (armilla list devices): only a machine of your own whose "
+        "device has that name will use these times\n",
+        device_);
   }
 
   void show(const Session& session) const {

@@ -36,8 +36,8 @@ struct StageTable {
 // One stage per program; of any run, though it says little about those without several.
 StageTable stage_table(const Run& run);
 
-// Of one class of ranks whose intervals were recorded: the same for its ranks, without kinds that none of them
-// waits for.
+// Of one class of ranks whose intervals were recorded: the same for its ranks, without kinds that none of
+// them waits for.
 std::vector<std::pair<std::string_view, Time>> exposed_by_kind(const Run& run, const RankClass& ranks);
 
 // Per program the first class of ranks that was recorded, or the first one; null where no rank runs it.

@@ -363,8 +363,9 @@ TEST(DataPass, OffloadedOptimizersMoveShardsOverTheHostLink) {
   EXPECT_EQ(program.lane[down], Lane::host);
   EXPECT_EQ(std::count(program.phase.begin(), program.phase.end(), Phase::optimizer), 3);  // and one gather
   const LoweredJob unknown = lower_sharded({small_sharded_model()}, plan, 1);
-  EXPECT_THAT(unknown.notes,
-              testing::Contains("The device's link to its CPU is not known; 31.5 GB/s (PCIe 4.0) is assumed."));
+  EXPECT_THAT(
+      unknown.notes,
+      testing::Contains("The device's link to its CPU is not known; 31.5 GB/s (PCIe 4.0) is assumed."));
 }
 
 TEST(DataPass, OffloadedActivationsLeaveAndReturn) {

@@ -48,7 +48,7 @@ std::vector<Option> options_of(const Model& model, const Plan& plan) {
   if (plan.sequence_parallel && plan.tensor > 1)
     add("sequence_parallel", "sequence_parallel", "",
         [](Plan& without) { without.sequence_parallel = false; });
-  // Of an optimizer on the host, stage 1 shards what the device does not hold, and what crosses the link to it.
+  // Of an optimizer on the host, stage 1 shards what is not on the device, and what crosses the link to it.
   const bool on_host = plan.offload_optimizer && plan.zero_stage == 1;
   if (plan.zero_stage > 0 && plan.context * plan.data() > 1 && !on_host) {
     add("zero", fmt::format("ZeRO stage {}", plan.zero_stage), "its collectives take time",

@@ -19,8 +19,12 @@ namespace {
 
 constexpr const char* kWhere = "plan";
 // Transformer Engine's products that overlap with tensor communication (initialize_ub) run in three streams,
-// each with a workspace of 32 MiB for cuBLAS: two more than without.
-constexpr Bytes kOverlapWorkspaces{2 << 25};
+// each with a workspace for cuBLAS: two more than without. From Hopper on, the first with 8 bits, 32 MiB,
+// before 4 (get_cublas_workspace_size_bytes).
+Bytes overlap_workspaces(const Device& device) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  return Bytes(2 * (device.matrix_rate.contains(DType::fp8) ? 32 : 4) * kMiB);
+}
 
 std::int64_t add(std::int64_t a, std::int64_t b) {
   return checked_add(a, b, kWhere);
@@ -465,7 +469,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
     use.buffer(MemoryBuffer::gathered_inputs) = Bytes(checked_multiply(parts.gathered, 2, kWhere));
   if (plan.framework == Framework::megatron && plan.host != Host::compiled && plan.tensor > 1 &&
       plan.overlap_tensor)
-    use.buffer(MemoryBuffer::gathered_inputs) = kOverlapWorkspaces;
+    use.buffer(MemoryBuffer::gathered_inputs) = overlap_workspaces(device);
   use.capacity = device.memory;
   set_framework_memory(plan, device, use);
   std::int64_t sum = 0;

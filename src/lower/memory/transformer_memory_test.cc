@@ -64,10 +64,10 @@ TEST(TransformerMemory, ProductsInEightBitsKeepNarrowInputs) {
     Plan plan = tensor_plan(tensor, false, Recompute::none);
     plan.precision = DType::fp8;
     EXPECT_NEAR(kept_by_layer(model, plan), 8 + 19 / t + scores / t, 1e-9);
-    plan.scaling = Scaling::block;  // a byte for 32
-    EXPECT_NEAR(kept_by_layer(model, plan), 8 + 19 / t + scores / t + (2 + 5 / t) / 32, 1e-9);
+    plan.scaling = Scaling::block;  // a byte for 32; the attention's result stays as it is
+    EXPECT_NEAR(kept_by_layer(model, plan), 8 + 20 / t + scores / t + (2 + 4 / t) / 32, 1e-9);
     plan.precision = DType::fp4;  // four bits, and a byte for 16
-    EXPECT_NEAR(kept_by_layer(model, plan), 8 + 19 / t + scores / t - (2 + 5 / t) * (1 - 4.5 / 8), 1e-9);
+    EXPECT_NEAR(kept_by_layer(model, plan), 8 + 20 / t + scores / t - (2 + 4 / t) * (1 - 4.5 / 8), 1e-9);
     plan.precision = DType::fp8;
     plan.wide_first_layers = kLayers;
     EXPECT_NEAR(kept_by_layer(model, plan), 10 + 24 / t + scores / t, 1e-9);
@@ -78,11 +78,28 @@ TEST(TransformerMemory, ProductsInEightBitsKeepNarrowInputs) {
   const double wide = kept_by_layer(flash, plan);
   plan.precision = DType::fp8;
   EXPECT_NEAR(kept_by_layer(flash, plan), wide - 2 - 4 + 1, 1e-9);
+  plan.scaling = Scaling::current;
+  EXPECT_NEAR(kept_by_layer(flash, plan), wide - 2 - 4, 1e-9);
   // Torchao's products keep what they were given.
   plan.framework = Framework::pytorch;
   const double narrow = kept_by_layer(flash, plan);
   plan.precision = DType::bf16;
   EXPECT_EQ(narrow, kept_by_layer(flash, plan));
+}
+
+// Two of three streams have a workspace that products have without overlap, too.
+TEST(TransformerMemory, OverlappedProductsHaveWorkspaces) {
+  const Model model = transformer_of("flash");
+  Plan plan = tensor_plan(8, true, Recompute::none);
+  Device device;
+  const auto workspaces = [&] {
+    return largest_use(model, plan, device)->buffer(MemoryBuffer::gathered_inputs);
+  };
+  EXPECT_EQ(workspaces(), Bytes(0));
+  plan.overlap_tensor = true;
+  EXPECT_EQ(workspaces(), Bytes(8 << 20));
+  device.matrix_rate[DType::fp8] = FlopRate(1e15);
+  EXPECT_EQ(workspaces(), Bytes(64 << 20));
 }
 
 // Korthikanti et al. 2022, equations 1, 2 and 4, table 2.

@@ -30,7 +30,6 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.context == 1, "context_method", "plan.context is 1");
   const bool schedules = request.places.contains("schedule");
   note(schedules && plan.pipeline == 1 && orders_like_1f1b(plan), "schedule", kPipeline);
-  note(request.plan.virtual_stages > plan.virtual_stages, "virtual_stages", kPipeline);
   note(plan.pipeline * plan.virtual_stages == 1, "stage_blocks", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
   note(plan.scatter_gather && plan.pipeline == 1, "scatter_gather", kPipeline);

@@ -9,19 +9,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(PlanNotes, ChunksOfOneRankAreOne) {
-  PlanRequest request;
-  request.pipeline = 1;
-  request.batch = 4;
-  request.plan.virtual_stages = 5;
-  request.places = {{"virtual_stages", "--vpp 5"}};
-  const Plan plan = resolve_plan(request, 4, false, true);
-  EXPECT_EQ(plan.virtual_stages, 1);
-  EXPECT_EQ(plan.schedule, "1f1b");
-  EXPECT_THAT(settings_without_effect(request, plan, Model()),
-              ElementsAre("--vpp 5 has no effect: plan.pipeline is 1"));
-}
-
 TEST(PlanNotes, NameWhatWasGivenAndChangesNothing) {
   PlanRequest request;
   request.places = {

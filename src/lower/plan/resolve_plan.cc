@@ -406,13 +406,21 @@ void check_schedule_of(const PlanRequest& request, const Plan& plan, const std::
   }
 }
 
-// Chunks take turns on the ranks of a pipeline. One rank alone has nobody to take turns with.
-void settle_chunks_of_one_rank(Plan& plan) {
-  if (plan.virtual_stages == 1 || !schedule_of(plan).in_groups) return;
-  plan.virtual_stages = 1;
-  const auto whole = std::ranges::find(pipeline_schedules(), std::string_view(plan.schedule),
-                                       &PipelineScheduleInfo::over_chunks);
-  if (whole != pipeline_schedules().end()) plan.schedule = whole->name;
+// Chunks take turns on the ranks of a pipeline. That one rank alone could have several, too, is no plan that
+// anybody runs: frameworks refuse it.
+void refuse_chunks_of_one_rank(const Plan& plan, const std::string& where) {
+  if (plan.pipeline > 1 || !schedule_of(plan).in_groups) return;
+  const bool needs_several =
+      std::ranges::find(pipeline_schedules(), std::string_view(plan.schedule),
+                        &PipelineScheduleInfo::over_chunks) != pipeline_schedules().end();
+  if (plan.virtual_stages == 1 && !needs_several) return;
+  throw Error(where,
+              plan.virtual_stages == 1
+                  ? fmt::format("plan.schedule {} with plan.pipeline 1", plan.schedule)
+                  : fmt::format("plan.virtual_stages {} with plan.pipeline 1", plan.virtual_stages),
+              "chunks of the model take turns on the ranks of a pipeline: plan.virtual_stages 1 and "
+              "plan.schedule 1f1b, or plan.pipeline 2 or more",
+              {"plan.virtual_stages", "plan.pipeline"});
 }
 
 Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
@@ -426,7 +434,7 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
   if (plan.virtual_stages == 1) plan.virtual_stages = schedule.usual_chunks;
   // 1F1B over several chunks per rank is the interleaved schedule (Narayanan et al. 2021).
   if (plan.virtual_stages > 1 && !schedule.over_chunks.empty()) plan.schedule = schedule.over_chunks;
-  if (plan.pipeline == 1) settle_chunks_of_one_rank(plan);
+  refuse_chunks_of_one_rank(plan, where);
   // Degrees first: what follows divides by them.
   plan.batch = plan.micro_batches = 1;
   resolve_types(request, described, plan);

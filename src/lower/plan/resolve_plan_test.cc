@@ -24,6 +24,26 @@ std::string refusal(const Change& change, bool described = true, bool elastic = 
   return error_of([&] { resolved(change, described, elastic); });
 }
 
+TEST(ResolvePlan, ChunksTakeTurnsOnSeveralRanks) {
+  const auto chunks = [](std::int64_t pipeline, std::int64_t chunks, const std::string& schedule) {
+    return refusal([&](PlanRequest& request) {
+      request.pipeline = pipeline;
+      request.batch = 8;
+      request.plan.virtual_stages = chunks;
+      request.plan.schedule = schedule;
+    });
+  };
+  EXPECT_EQ(
+      chunks(1, 4, "1f1b"),
+      "plan: plan.virtual_stages 4 with plan.pipeline 1\n  hint: chunks of the model take turns on the ranks "
+      "of a pipeline: plan.virtual_stages 1 and plan.schedule 1f1b, or plan.pipeline 2 or more");
+  EXPECT_TRUE(
+      chunks(1, 1, "interleaved").starts_with("plan: plan.schedule interleaved with plan.pipeline 1\n"));
+  EXPECT_EQ(chunks(1, 1, "combined-1f1b"), "no error");
+  EXPECT_EQ(chunks(1, 1, "1f1b"), "no error");
+  EXPECT_EQ(chunks(2, 4, "1f1b"), "no error");
+}
+
 std::vector<std::int64_t> degrees(const Change& change) {
   const Plan plan = resolved(change);
   return {plan.ranks, plan.tensor, plan.context, plan.data(), plan.pipeline};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/sorted.h"
@@ -18,7 +19,8 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 // What a block keeps for its backward pass.
 struct Kept {
   std::vector<std::uint32_t> tensors;  // as they are
-  // As the copies that products in 8 bits or fewer read: of Transformer Engine's no other is kept.
+  // As the copies that products in 8 bits or fewer read: of Transformer Engine's no other is kept. One for
+  // each product: each makes its own.
   std::vector<std::uint32_t> narrow;
 
   void remove(const std::vector<std::uint32_t>& freed) {
@@ -28,8 +30,12 @@ struct Kept {
   bool holds(std::uint32_t t) const { return std::ranges::binary_search(tensors, t); }
 };
 
+bool is_fused_attention(const Operator& op) {
+  return op.core_attention && op.repeated_forward > 0;
+}
+
 // The tensors that a block's backward pass reads and the operators `counts` of them leave to it; `narrows`:
-// whether an operator is such a product.
+// whether an operator is such a product of an input.
 template <class Counts, class Narrows>
 void mark_saved(const Model& model, const Block& block, const Layout& layout, bool fuses,
                 const Counts& counts, const Narrows& narrows, Kept& kept) {
@@ -42,7 +48,12 @@ void mark_saved(const Model& model, const Block& block, const Layout& layout, bo
       saved.push_back(layout.owner[op.inputs.front()]);
     } else if (op.saves == Saves::inputs) {
       // A view has no memory of its own: what is kept is its owner's.
-      for (const std::uint32_t t : op.inputs) (narrows(op) ? kept.narrow : saved).push_back(layout.owner[t]);
+      for (const std::uint32_t t : op.inputs) {
+        const std::uint32_t owner = layout.owner[t];
+        (narrows(op, owner) ? kept.narrow : saved).push_back(owner);
+      }
+      // And its result, of which it makes the gradient of the scores.
+      if (is_fused_attention(op)) saved.push_back(layout.owner[op.outputs.front()]);
     } else if (op.saves == Saves::output) {
       for (const std::uint32_t t : op.outputs) saved.push_back(layout.owner[t]);
     } else if (op.saves == Saves::mask) {
@@ -116,8 +127,20 @@ Kept saved_tensors(const Model& model, const Block& block, const Layout& layout,
   if (shares) mark_other_parts(model, block, layout, saved);
   // A tensor that several operators save is in memory once.
   sort_unique(saved);
-  sort_unique(kept.narrow);
+  std::ranges::sort(kept.narrow);
   return kept;
+}
+
+// The result of attention, which is kept for attention's own backward pass: but for delayed scaling, the
+// projection behind it keeps that in place of a copy (Megatron-Core's set_save_original_input).
+std::vector<bool> kept_by_projections(const Model& model, const Layout& layout, const Plan& plan) {
+  std::vector<bool> found(model.tensors.size());
+  if (plan.precision == DType::fp8 && plan.scaling == Scaling::delayed) return found;
+  for (const Operator& op : model.operators) {
+    if (!op.core_attention) continue;
+    for (const std::uint32_t t : op.outputs) found[layout.owner[t]] = true;
+  }
+  return found;
 }
 
 // Bits of an element of a copy that is kept, with its part of a scale: a byte for 32 elements in blocks
@@ -229,6 +252,7 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   // Float8Linear of torchao keeps the wide input and casts it again.
   const bool keeps_copies =
       plan.framework == Framework::megatron && bits_of(plan.precision) < bits_of(floats);
+  const std::vector<bool> stays_wide = kept_by_projections(model, layout, plan);
   std::vector<bool> counted(model.tensors.size());
   std::vector<std::pair<std::uint32_t, Bytes>> own;  // kept by the block that made them
   std::vector<BlockMemory> memory(blocks.size());
@@ -250,8 +274,9 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
       return cheap[t] && made[t] == b && std::find(gathered.begin(), gathered.end(), t) == gathered.end();
     };
     const bool by_operator = recompute == Recompute::operators && can_recompute(blocks[b]);
-    const auto narrows = [&](const Operator& op) {
-      return keeps_copies && op.weight_is_operand && may_be_narrow(op, blocks[b], plan, wide[b]);
+    const auto narrows = [&](const Operator& op, std::uint32_t t) {
+      return keeps_copies && !stays_wide[t] && op.weight_is_operand &&
+             may_be_narrow(op, blocks[b], plan, wide[b]);
     };
     const auto copies_of = [&](const std::vector<std::uint32_t>& tensors) {
       Bytes sum;
@@ -283,9 +308,10 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
     // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
     // passes.
-    Kept all = saved_tensors(model, blocks[b], layout, fuses, shares, Recompute::none, {}, narrows);
-    std::erase_if(all.narrow, [&](std::uint32_t t) { return std::ranges::binary_search(kept.narrow, t); });
-    memory[b].restored += copies_of(all.narrow);
+    const Kept all = saved_tensors(model, blocks[b], layout, fuses, shares, Recompute::none, {}, narrows);
+    std::vector<std::uint32_t> more;
+    std::ranges::set_difference(all.narrow, kept.narrow, std::back_inserter(more));
+    memory[b].restored += copies_of(more);
     for (const std::uint32_t t : all.tensors) {
       if (is_made_again(t) || kept.holds(t)) continue;
       memory[b].restored += bytes_of(t);

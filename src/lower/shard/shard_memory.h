@@ -4,10 +4,10 @@
 // Saved: every tensor that some backward pass reads (Operator::saves), once in the model: at the first block
 // that keeps it without having made it, else where it was made; divided as it lives (lower/shard_layout.h).
 // Of what products in 8 bits or fewer read they keep the narrow copy alone (Framework::megatron: Transformer
-// Engine), beside the tensor itself where another operator saves that. Full recompute keeps what a block reads from other blocks; selective recompute and recomputation by
-// operator keep what shard_recompute.h says.
-// Boundary: every activation with a gradient that is made before the cut and read after it. Not modelled:
-// allocator behaviour, buffers inside of kernels. Cost: O(operators).
+// Engine), beside the tensor itself where another operator saves that. Full recompute keeps what a block
+// reads from other blocks; selective recompute and recomputation by operator keep what shard_recompute.h
+// says. Boundary: every activation with a gradient that is made before the cut and read after it. Not
+// modelled: allocator behaviour, buffers inside of kernels. Cost: O(operators).
 #pragma once
 
 #include <cstdint>

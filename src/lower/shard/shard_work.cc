@@ -357,7 +357,10 @@ void set_one_hot_work(const Model& model, const Operator& op, const Layout& layo
 
 bool may_be_narrow(const Operator& op, const Block& block, const Plan& plan, bool wide) {
   if (wide || block.kind == BlockKind::embedding || block.kind == BlockKind::head) return false;
-  return !op.parts.has(Part::logits) && !op.parts.meets(plan.wide_modules);
+  // Of experts the router is no product of Transformer Engine's.
+  const bool routes = op.parts.has(Part::moe) && !op.expert && !op.parts.has(Part::shared_experts) &&
+                      !op.parts.has(Part::latent);
+  return !routes && !op.parts.has(Part::logits) && !op.parts.meets(plan.wide_modules);
 }
 
 OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,

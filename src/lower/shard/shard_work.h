@@ -28,7 +28,7 @@ struct OperatorWork {
 };
 
 // Whether products of the operator may be computed in a type narrower than 16 bits; `wide`: its block stays
-// as it is. Embedding and head keep the wider type (DeepSeek-AI 2024, section 3.3.1).
+// as it is. Embedding, head and routers keep the wider type (DeepSeek-AI 2024, section 3.3.1).
 bool may_be_narrow(const Operator& op, const Block& block, const Plan& plan, bool wide);
 OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                             bool narrow);

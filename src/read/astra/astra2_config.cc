@@ -1,4 +1,3 @@
-#include "base/file_status.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "base/checked.h"
 #include "base/config.h"
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "base/units_text.h"
 #include "read/astra/stream_words.h"

@@ -1,4 +1,3 @@
-#include "base/file_status.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "ir/formats/chakra.h"
 #include "read/file_format.h"
 #include "read/trace.h"

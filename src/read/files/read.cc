@@ -1,5 +1,4 @@
 #include "read/read.h"
-#include "base/file_status.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "read/described/described_model.h"

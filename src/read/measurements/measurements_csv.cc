@@ -123,7 +123,7 @@ MeasuredPlan plan_of(const Fields& f) {
   plan.recompute = f.word("recompute");
   plan.sequence_parallel = f.word("sequence_parallel");
   plan.zero = f.text("zero_stage");
-  plan.schedule = f.text("schedule");
+  plan.schedule = f.word("schedule");
   plan.source = f.text("source");
   plan.notes = f.text("notes");
   // Where a table is of a way of training, its name is all that says so ("LoRA Performance").

@@ -297,18 +297,36 @@ void read_recompute_modules(const Config& config, Plan& plan) {
   plan.recompute_modules = parts;
 }
 
+// Whether the value is "block:8", which says all in one word: recompute block, and recompute_blocks 8.
+bool read_counted_blocks(const Config& recompute, Plan& plan) {
+  constexpr std::string_view kBlocks = "block:";
+  if (!recompute.is_scalar() || !recompute.text().starts_with(kBlocks)) return false;
+  plan.recompute = Recompute::block;
+  plan.recompute_blocks = parse_count(recompute.text().substr(kBlocks.size()), recompute.where());
+  if (plan.recompute_blocks > INT32_MAX)
+    throw Error(recompute.where(), fmt::format("{} is too large", plan.recompute_blocks),
+                fmt::format("the highest value is {}", INT32_MAX));
+  return true;
+}
+
 // recompute_blocks alone means recompute block.
 void read_recompute(const Config& config, Plan& plan) {
   if (const auto early = config.find("recompute_early_stop")) plan.recompute_early_stop = early->boolean();
+  bool counted = false;
   if (const auto recompute = config.find("recompute")) {
-    plan.recompute = read_choice(*recompute, {Recompute::none, Recompute::selective, Recompute::operators,
-                                              Recompute::full, Recompute::block});
+    counted = read_counted_blocks(*recompute, plan);
+    if (!counted)
+      plan.recompute = read_choice(*recompute, {Recompute::none, Recompute::selective, Recompute::operators,
+                                                Recompute::full, Recompute::block});
   }
   read_recompute_modules(config, plan);
   const auto blocks = config.find("recompute_blocks");
-  if (!blocks && plan.recompute == Recompute::block)
+  if (blocks && counted)
+    throw Error(blocks->where(), "cannot be combined with recompute block:N, which says how many",
+                "give one of them");
+  if (!blocks && !counted && plan.recompute == Recompute::block)
     throw Error(config.at("recompute").where(), "which blocks to recompute is missing",
-                "give plan.recompute_blocks, how many of every model chunk");
+                "give plan.recompute_blocks, how many of every model chunk, or block:N");
   if (!blocks) return;
   plan.recompute_blocks = blocks->count(0, INT32_MAX);
   if (config.has("recompute") && plan.recompute != Recompute::block) {

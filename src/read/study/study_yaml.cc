@@ -1,4 +1,3 @@
-#include "base/file_status.h"
 #include "read/study.h"
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 
 #include "base/amount.h"
 #include "base/error.h"
+#include "base/file_status.h"
 #include "ir/derived/rank_ranges.h"
 #include "read/file_format.h"
 #include "read/profile.h"

@@ -173,6 +173,8 @@ TEST(StudyYaml, ReadsPartsOfLayers) {
   EXPECT_EQ(plan({"plan.recompute_modules=none"}).recompute, Recompute::none);
   EXPECT_EQ(plan({"plan.recompute=none", "plan.recompute_modules=[none]"}).recompute, Recompute::none);
   EXPECT_EQ(plan({"plan.recompute_blocks=2", "plan.recompute_modules=none"}).recompute, Recompute::block);
+  EXPECT_EQ(plan({"plan.recompute=block:3"}).recompute, Recompute::block);
+  EXPECT_EQ(plan({"plan.recompute=block:3"}).recompute_blocks, 3);
   EXPECT_TRUE(plan({"plan.wide_modules=none"}).wide_modules.empty());
   const Plan wide = plan(
       {"plan.wide_first_layers=1", "plan.wide_last_layers=2", "plan.wide_modules=[attention, prediction]"});
@@ -228,6 +230,11 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   EXPECT_EQ(error("expert_capacity=1001"),
             "--set plan.expert_capacity=1001: a capacity of 1001\n"
             "  hint: expected rows relative to the mean, up to 1000; 0: no limit");
+  EXPECT_EQ(study_error(kSmall, {"plan.recompute=block:3", "plan.recompute_blocks=2"}),
+            "--set plan.recompute_blocks=2: cannot be combined with recompute block:N, which says how many\n"
+            "  hint: give one of them");
+  EXPECT_THAT(study_error(kSmall, {"plan.recompute=block:x"}),
+              testing::HasSubstr("plan.recompute=block:x: "));
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_blocks=2"}),
             "--set plan.recompute_blocks=2: cannot be combined with recompute 'full'\n"
             "  hint: plan.recompute_blocks needs plan.recompute block");

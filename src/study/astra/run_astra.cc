@@ -1,4 +1,3 @@
-#include "base/file_status.h"
 #include "study/astra.h"
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "base/single_precision.h"
 #include "collective/algorithm.h"

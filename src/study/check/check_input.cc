@@ -1,5 +1,4 @@
 #include "study/check_input.h"
-#include "base/file_status.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "base/units_text.h"
 #include "collective/verify.h"
@@ -148,7 +148,18 @@ std::string check_nccl_tests(const std::string& path) {
 
 std::string check_measurements(const std::string& path) {
   const MeasurementFile table = read_measurements(path);
-  return fmt::format("table of {} ({})", counted(table.rows.size(), "measurement"), table.kind);
+  std::size_t unread = 0;
+  const Measurement* first = nullptr;
+  for (const Measurement& row : table.rows) {
+    if (row.fault.empty()) continue;
+    if (++unread == 1) first = &row;
+  }
+  if (unread == table.rows.size()) throw Error(first->where, first->fault, first->expected);
+  std::string text = fmt::format("table of {} ({})", counted(table.rows.size(), "measurement"), table.kind);
+  if (unread > 0)
+    text += fmt::format("\n  warning: {} cannot be read, the first of which is {}: {}",
+                        counted(unread, "row"), first->where, first->fault);
+  return text;
 }
 
 std::string check_topology(const std::string& path, FileKind kind) {

@@ -1,5 +1,4 @@
 #include "study/convert_input.h"
-#include "base/file_status.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "collective/verify.h"
 #include "read/astra.h"

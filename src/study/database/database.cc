@@ -128,6 +128,7 @@ void Database::check(int code) const {
                   "wait until that ends, or name another file");
     case SQLITE_NOTADB:
       throw Error(path_, fmt::format("is not a database, so it is not a {}", what_), "name another file");
+    case SQLITE_ERROR:  // a table of its form is missing
     case SQLITE_CORRUPT:
       throw Error(path_, fmt::format("this {} is damaged", what_), "delete it, or name another file");
     case SQLITE_CANTOPEN: {

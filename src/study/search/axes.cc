@@ -132,9 +132,14 @@ Texts any_zero(const SpaceFacts&) {
 Texts usual_recompute(const SpaceFacts&) {
   return {"none", "selective", "full"};
 }
-// Block is plan.recompute_blocks's.
-Texts any_recompute(const SpaceFacts&) {
-  return {"none", "selective", "operators", "full"};
+// Of every chunk some first blocks, too: as many as divide the layers.
+Texts any_recompute(const SpaceFacts& facts) {
+  Texts values = {"none", "selective", "operators"};
+  for (const std::int64_t blocks : divisors(std::max<std::int64_t>(facts.model.layers, 1))) {
+    if (blocks < facts.model.layers) values.push_back("block:" + std::to_string(blocks));
+  }
+  values.emplace_back("full");
+  return values;
 }
 Texts no_offload(const SpaceFacts&) {
   return {"none"};
@@ -189,6 +194,11 @@ void copy_of_request(const PlanRequest& from, PlanRequest& to) {
   to.*field = from.*field;
 }
 
+void copy_recomputation(const PlanRequest& from, PlanRequest& to) {
+  to.plan.recompute = from.plan.recompute;
+  to.plan.recompute_blocks = from.plan.recompute_blocks;
+}
+
 constexpr std::array kAxes = {
     PlanAxis{"tensor", usual_tensor, any_degree, copy_of_request<&PlanRequest::tensor>},
     PlanAxis{"context", one, any_degree, copy_of_request<&PlanRequest::context>},
@@ -206,12 +216,8 @@ constexpr std::array kAxes = {
                to.plan.stage_blocks = from.plan.stage_blocks;
              }},
     PlanAxis{"sequence_parallel", usual_sequence_parallel, either, copy_of_plan<&Plan::sequence_parallel>},
-    PlanAxis{"recompute", usual_recompute, any_recompute, copy_of_plan<&Plan::recompute>},
-    PlanAxis{"recompute_blocks", nothing, any_recomputed,
-             [](const PlanRequest& from, PlanRequest& to) {
-               to.plan.recompute = from.plan.recompute;
-               to.plan.recompute_blocks = from.plan.recompute_blocks;
-             }},
+    PlanAxis{"recompute", usual_recompute, any_recompute, copy_recomputation},
+    PlanAxis{"recompute_blocks", nothing, any_recomputed, copy_recomputation},
     PlanAxis{"recompute_modules", nothing, any_modules,
              [](const PlanRequest& from, PlanRequest& to) {
                to.plan.recompute = from.plan.recompute;

@@ -666,8 +666,7 @@ void PlanEvaluator::note_beginning(const BeginningKey& key, Beginning beginning)
 std::string text_of(const Plan& plan) {
   const bool pipelined = plan.pipeline > 1, tensor = plan.tensor > 1,
              replicated = plan.context * plan.data() > 1;
-  // Chunks that take turns on one pipeline rank are no plan to search for: frameworks refuse them.
-  const bool scheduled = pipelined || (plan.schedule != "interleaved" && !orders_like_1f1b(plan));
+  const bool scheduled = pipelined || !orders_like_1f1b(plan);
   const int zero = replicated ? plan.zero_stage : 0;
   std::string order;
   for (const Axis axis : plan.order) {

@@ -146,7 +146,7 @@ std::vector<Neighbour> neighbours_of(PlanRoom& plans, std::size_t base, std::int
 }
 
 void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome) {
-  if (promises_of(plan.setting->network).plays_bytes) return;
+  if (promises_of(plan.setting->network).plays_bytes || outcome.exposed_communication == Time(0)) return;
   // Of the class that the outcome is of.
   const auto is_meant = [&](const RankClass& ranks) {
     return ranks.compute == outcome.compute && ranks.exposed_communication == outcome.exposed_communication;

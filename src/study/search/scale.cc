@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
-#include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "base/sorted.h"
@@ -51,11 +52,11 @@ std::vector<SearchRequest> at_all_sizes(const ScaleRequest& request, const std::
 }
 
 // Of all sizes, which are searched one after the other.
-ForeseenRuns foreseen_plans(const std::vector<SearchRequest>& searches) {
+ForeseenRuns foreseen_plans(const std::vector<SearchRequest>& searches, Crew& crew) {
   ForeseenRuns all{.what = "plan"};
   for (const SearchRequest& search : searches) {
     if (search.stopped && search.stopped()) return {};
-    const ForeseenRuns runs = foresee_search(search);
+    const ForeseenRuns runs = foresee_search(search, crew);
     if (runs.network.empty()) continue;
     all = {.what = runs.what,
            .network = runs.network,
@@ -80,12 +81,13 @@ std::vector<std::int64_t> rank_sizes(const SearchRequest& search) {
   return sizes;
 }
 
-// Of one size after the other, as they come.
+// Of one size after the other, as the leader searches them.
 [[noreturn]] void serve(const std::vector<SearchRequest>& searches, Crew& crew) {
-  std::map<std::int64_t, PlanRoom> rooms;
+  std::optional<PlanRoom> room;
+  std::int64_t part = -1;  // of the room
   crew.serve([&](const Piece& piece) {
-    const auto room = rooms.try_emplace(piece.part, searches[static_cast<std::size_t>(piece.part)]);
-    return room.first->second.perform(piece);
+    if (piece.part != part) room.emplace(searches[static_cast<std::size_t>(part = piece.part)]);
+    return room->perform(piece);
   });
 }
 
@@ -117,7 +119,7 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
   }
   const std::vector<SearchRequest> searches = at_all_sizes(request, points);
   if (crew.serves()) serve(searches, crew);
-  check_patience(foreseen_plans(searches), request.search.patience);
+  check_patience(foreseen_plans(searches, crew), request.search.patience);
   std::string hint;  // where the size looked at last has no plan
   for (const SearchRequest& search : searches) {
     ScalePoint& point = points[static_cast<std::size_t>(search.part)];
@@ -127,6 +129,9 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
     point.space = found.space;
     point.edges = found.edges;
     result.tokens_per_sample = found.tokens_per_sample;
+    for (const std::string& note : found.notes) {
+      if (std::ranges::find(result.notes, note) == result.notes.end()) result.notes.push_back(note);
+    }
     if (found.ranking.empty()) {
       point.refusal = refusal_of(found);
       hint = found.nearest ? untried_room(found) : "list more values, or other numbers of ranks";

@@ -73,7 +73,8 @@ TEST(Scale, RefusesWhatTakesLongerThanAnyoneWaits) {
     return request;
   };
   std::int64_t plans = 0;
-  for (const std::string ranks : {"4", "8"}) plans += foresee_search(on_packets(ranks).search).most;
+  Crew crew(1);
+  for (const std::string ranks : {"4", "8"}) plans += foresee_search(on_packets(ranks).search, crew).most;
   ScaleRequest request = on_packets("[4, 8]");
   std::vector<std::string> told;
   request.search.patience.tell = [&](const std::string& sentence) { told.push_back(sentence); };

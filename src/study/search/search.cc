@@ -748,13 +748,12 @@ SearchResult search_plans(const SearchRequest& request) {
   return search_plans(request, crew);
 }
 
-ForeseenRuns foresee_search(const SearchRequest& request) {
+ForeseenRuns foresee_search(const SearchRequest& request, Crew& crew) {
   check_request(request);
   PlanRoom plans(request);
   const auto plays_bytes = [](const SearchBase& base) { return promises_of(base.study.network).plays_bytes; };
   if (std::ranges::none_of(plans.space().bases(), plays_bytes)) return {};
   check_figures(request, plans.space());
-  Crew crew(request.threads);
   return Search(request, plans, crew).foresee();
 }
 

@@ -460,7 +460,24 @@ TEST_F(SearchTest, AnyRecomputationIsEveryOne) {
   const SearchSpace space(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  recompute: any\n"));
   const auto axis = std::ranges::find(space.axes(), "plan.recompute", &SearchAxis::key);
   ASSERT_NE(axis, space.axes().end());
-  EXPECT_THAT(axis->values, testing::ElementsAre("none", "selective", "operators", "full"));
+  EXPECT_THAT(axis->values, testing::ElementsAre("none", "selective", "operators", "block:1", "block:2",
+                                                 "block:4", "full"));
+  // Each is a plan of its own, and the settings of one make it.
+  const SearchRequest all =
+      request("gpt",
+              "machine: dgx-a100\nplan: {ranks: 2, batch: 2, micro_batch: 1, tensor: 1, "
+              "pipeline: 2, virtual_stages: 1, zero: 0, sequence_parallel: false, "
+              "recompute: [none, 'block:2', full]}\n");
+  SearchRequest brute = all;
+  brute.brute_force = true;
+  const SearchResult found = search_plans(brute);
+  ASSERT_EQ(found.simulated.size(), 3u);
+  EXPECT_EQ(found.simulated[0].plan.recompute, Recompute::none);
+  EXPECT_EQ(found.simulated[1].plan.recompute, Recompute::block);
+  EXPECT_EQ(found.simulated[1].plan.recompute_blocks, 2);
+  EXPECT_EQ(found.simulated[2].plan.recompute_blocks, 0);
+  const Study study = all.read(settings_of(found, found.simulated[1]));
+  EXPECT_EQ(study.request.plan.recompute_blocks, 2);
 }
 
 // Weights that are older than those of other schedules are tried where somebody asks for them, and said.

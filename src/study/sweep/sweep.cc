@@ -155,10 +155,15 @@ class Sweep {
     if (is_one_mistake()) throw Error(*mistakes_.front());
   }
 
-  // Wherever it was found: each value of a key has a place of its own.
+  // Each value of a key has a place of its own in the sweep's file. Of other places the message says too
+  // little.
   bool is_one_mistake() const {
+    const auto place = [&](const Error& mistake) {
+      return mistake.where.starts_with(request_.file + ":") ? request_.file : mistake.where;
+    };
     return std::ranges::all_of(mistakes_, [&](const std::optional<Error>& mistake) {
-      return mistake && mistake->message == mistakes_.front()->message;
+      const std::optional<Error>& first = mistakes_.front();
+      return mistake && first && mistake->message == first->message && place(*mistake) == place(*first);
     });
   }
 

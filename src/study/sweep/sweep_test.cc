@@ -266,6 +266,9 @@ TEST_F(SweepTest, OneMistakeIsOneError) {
   // Of each value, in a place of its own.
   EXPECT_THAT(refusal(std::string(kSmallStudy) + "vary: {plan.tenzor: [1, 2], plan.zero: [0, 1]}\n"),
               HasSubstr("vary.plan.tenzor.0: unknown key 'tenzor'\n  hint: did you mean 'tensor'?"));
+  // Two files that are missing are two mistakes.
+  EXPECT_EQ(run(std::string(kSmallStudy) + "vary: {model: [a.onnx, b.onnx]}\n").count(SweepState::failed),
+            2u);
   SweepRequest request = request_of(std::string(kSmallStudy) + "vary: {plan.tensor: [1, 2]}\n");
   request.settings = {"plan.tensor=4"};
   EXPECT_THAT(error_of([&] { run(request); }), HasSubstr("--set plan.tensor=4: 'plan.tensor' varies in"));

@@ -57,29 +57,36 @@ constexpr std::array kKnownDevices = {
     KnownDevice{{"tpu7x", ""}, "tpu-7x", "tpu-7x"},
 };
 
-// Whether a word stands in the name by itself: "H100" in "8xH100-SXM", not in "GH100" or "H1000".
-bool has_word(const std::string& name, std::string_view word) {
-  const auto is_part = [&](std::size_t at) {
-    return at < name.size() && std::isalnum(static_cast<unsigned char>(name[at])) != 0;
-  };
-  const bool begins_apart = !word.empty() && word.front() == ' ';
-  for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
-    if (is_part(at + word.size())) continue;
-    const bool counted = at > 1 && name[at - 1] == 'x' && std::isdigit(name[at - 2]) != 0;
-    if (at == 0 || begins_apart || !is_part(at - 1) || counted) return true;
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+bool is_letter(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0;
+}
+
+// Whether the name has the model of a device: "a100" in "8xA100-SXM" and "DGXA100", not in "A1000" or
+// "A100X", a converged accelerator; "h200" is not in "GH200", a superchip.
+bool has_model(const std::string& name, std::string_view model) {
+  const auto at = [&](std::size_t place) { return place < name.size() ? name[place] : ' '; };
+  for (std::size_t begin = name.find(model); begin != std::string::npos;
+       begin = name.find(model, begin + 1)) {
+    const std::size_t end = begin + model.size();
+    const bool is_converged = at(end) == 'x' && !is_digit(at(end + 1));
+    const bool is_superchip = begin > 0 && at(begin - 1) == 'g' && (begin == 1 || !is_letter(at(begin - 2)));
+    if (!is_digit(at(end)) && !is_converged && !is_superchip) return true;
   }
-  return word.empty();
+  return false;
 }
 
 const KnownDevice& known_device(const std::string& name, const std::string& where) {
   const std::string lower = lower_case(name);
   const std::vector<std::string> all = device_names();
-  // 94 GB, 3.9 TB/s and 835 TFLOPS: no variant of the table.
-  if (has_word(lower, "nvl")) throw Error(where, fmt::format("device '{:.60}' is not known", name));
+  // H100 NVL and H200 NVL are others than the zoo's: the first has 94 GB, 3.9 TB/s and 835 TFLOPS.
+  static const std::regex kNvl(R"(h[12]00[ _-]?nvl\b)");
+  const bool is_other = std::regex_search(lower, kNvl);
   for (const KnownDevice& known : kKnownDevices) {
-    const bool meant = std::all_of(known.words.begin(), known.words.end(),
-                                   [&](std::string_view word) { return has_word(lower, word); });
-    if (!meant || std::find(all.begin(), all.end(), known.device) == all.end()) continue;
+    const bool meant = has_model(lower, known.words[0]) && lower.find(known.words[1]) != std::string::npos;
+    if (!meant || is_other || std::find(all.begin(), all.end(), known.device) == all.end()) continue;
     constexpr std::string_view kInPairs = "pairwise";
     if (lower.find(kInPairs) != std::string::npos && known.words[1] != kInPairs)
       throw Error(
@@ -213,24 +220,32 @@ double device_part(const KnownDevice& known, double server_rate, std::int64_t wh
   return std::min(server_rate, static_cast<double>(serving) * each) / static_cast<double>(used);
 }
 
+bool is_torus(const Machine& machine) {
+  return std::ranges::all_of(
+      machine.dimensions, [](const Dimension& dimension) { return dimension.kind == DimensionKind::ring; });
+}
+bool is_rack(const Machine& machine) {
+  constexpr std::int64_t kServer = 8;
+  return machine.dimensions.front().size > kServer;
+}
+bool has_servers(const Machine& machine) {
+  return !is_torus(machine) && !is_rack(machine);
+}
+
 void shape(Machine& machine, const RowMachine& row, const KnownDevice& known) {
   std::vector<Dimension>& dimensions = machine.dimensions;
-  const bool is_torus = std::all_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
-    return dimension.kind == DimensionKind::ring;
-  });
-  if (is_torus) {
+  if (is_torus(machine)) {
     const std::int64_t slice =
         largest_divisor(row.devices, row.devices_per_node > 0 ? row.devices_per_node : row.devices);
     shape_torus(dimensions, slice, row.block);
     if (slice < row.devices) dimensions.push_back(data_center_network(row.devices / slice));
     return;
   }
-  constexpr std::int64_t kServer = 8;
-  const bool is_rack = dimensions.front().size > kServer;
+  const bool rack = is_rack(machine);
   const std::int64_t most =
-      is_rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
+      rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
   const std::int64_t whole = dimensions.front().size;
-  dimensions.front().size = is_rack ? rack_size(row, most) : largest_divisor(row.devices, most);
+  dimensions.front().size = rack ? rack_size(row, most) : largest_divisor(row.devices, most);
   if (dimensions.size() > 1) dimensions.back().size = row.devices / dimensions.front().size;
   if (known.adapters > 0) {
     double& rate = dimensions.back().bandwidth.value;
@@ -275,9 +290,8 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
     machine.device = load_device(std::string(known.device), where);
     machine.name = fmt::format("{} with {}", known.cluster, known.device);
   }
-  constexpr std::int64_t kServer = 8;
-  if (row.devices_per_node > 0 && row.devices > row.devices_per_node &&
-      machine.dimensions.front().size <= kServer && row.devices % row.devices_per_node != 0)
+  if (has_servers(machine) && row.devices_per_node > 0 && row.devices > row.devices_per_node &&
+      row.devices % row.devices_per_node != 0)
     throw Error(where, fmt::format("{} devices on nodes of {}", row.devices, row.devices_per_node),
                 "expected whole nodes");
   shape(machine, row, known);

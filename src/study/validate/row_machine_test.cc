@@ -44,11 +44,27 @@ TEST(RowStudy, ATorusHasWholeAxesForTensorRanks) {
   EXPECT_EQ(sides(16), (Sides{16, 4, 8}));
 }
 
-TEST(RowStudy, DevicesAreKnownByWholeWords) {
-  for (const char* const name : {"A100-SXM4-80GB", "a100_80gb", "A100(DGX-A100)", "8xA100"})
-    EXPECT_EQ(device_of_row(name, "x.csv:2").name, "a100-80gb-sxm") << name;
-  EXPECT_EQ(device_of_row("H100 NVLink", "x.csv:2").name, "h100-sxm");
-  for (const char* const name : {"GH200 96GB", "H1000", "A1000", "H100 NVL", "RTX A100X"})
+TEST(RowStudy, DevicesAreKnownByTheirModels) {
+  const std::vector<std::pair<const char*, const char*>> kNames = {{"A100-SXM4-80GB", "a100-80gb-sxm"},
+                                                                   {"a100_80gb", "a100-80gb-sxm"},
+                                                                   {"A100(DGX-A100)", "a100-80gb-sxm"},
+                                                                   {"8xA100", "a100-80gb-sxm"},
+                                                                   {"A100x8", "a100-80gb-sxm"},
+                                                                   {"A100-SXM4-40GBx8", "a100-40gb-sxm"},
+                                                                   {"A100 PCIe4", "a100-80gb-pcie"},
+                                                                   {"NVIDIA H100 80GB HBM3", "h100-sxm"},
+                                                                   {"H100SXM5", "h100-sxm"},
+                                                                   {"DGXH100", "h100-sxm"},
+                                                                   {"H100 NVLink", "h100-sxm"},
+                                                                   {"H100s", "h100-sxm"},
+                                                                   {"B200SXM", "b200-hgx"},
+                                                                   {"GB200 NVL 72", "gb200"},
+                                                                   {"GB200NVL72", "gb200"},
+                                                                   {"TPUv4", "tpu-v4"},
+                                                                   {"tpu_v5p", "tpu-v5p"},
+                                                                   {"TPU7x", "tpu-7x"}};
+  for (const auto& [name, device] : kNames) EXPECT_EQ(device_of_row(name, "x.csv:2").name, device) << name;
+  for (const char* const name : {"GH200 96GB", "H1000", "A1000", "H100 NVL", "H100-NVL-94GB", "RTX A100X"})
     EXPECT_THAT(error_of([&] { device_of_row(name, "x.csv:2"); }), testing::HasSubstr("is not known"))
         << name;
 }

@@ -132,7 +132,7 @@ bool is_sequence_parallel(const MeasuredPlan& row, const std::string& where) {
 // The column is a text that may name more than a schedule ("1f1b (DeepSpeed)", "fsdp+tp"). Interleaving is
 // told by chunks, and 1F1B is what others than these run.
 std::string schedule_of_row(const MeasuredPlan& row, const std::string& where) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames = {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kNames = {
       {{"gpipe", "gpipe"},
        {"afab", "gpipe"},
        {"all-forward-all-backward", "gpipe"},
@@ -141,15 +141,16 @@ std::string schedule_of_row(const MeasuredPlan& row, const std::string& where) {
        {"zb-v", "zb-v"},
        {"zbv", "zb-v"},
        {"dualpipe", "dualpipe"},
+       {"pipedream-2bw", "pipedream-2bw"},
        {"combined-1f1b", "combined-1f1b"}}};
   const std::string text = lower_case(row.schedule);
+  if (row.pipeline == 1 || text.empty()) return {};
   for (const auto& [name, schedule] : kNames) {
     if (text.find(name) != std::string::npos) return std::string(schedule);
   }
-  constexpr std::array<std::string_view, 5> kUsual = {"1f1b", "interleaved", "none", "fsdp", "ddp"};
-  const bool is_usual = text.empty() || std::ranges::any_of(kUsual, [&](std::string_view name) {
-                          return text.find(name) != std::string::npos;
-                        });
+  constexpr std::array<std::string_view, 4> kUsual = {"1f1b", "interleave", "none", "fsdp"};
+  const bool is_usual = std::ranges::any_of(
+      kUsual, [&](std::string_view name) { return text.find(name) != std::string::npos; });
   if (!is_usual)
     throw Error(where, fmt::format("schedule '{:.60}' is not known", row.schedule),
                 "for example 1f1b, 1f1b-interleaved, gpipe or none");
@@ -250,8 +251,7 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   if (row.pipeline == 1) plan.virtual_stages = 1;
   plan.stage_blocks = stages_with_ends(row, plan.virtual_stages, layers);
   plan.recompute = recompute_of(row, where);
-  if (const std::string named = schedule_of_row(row, where); row.pipeline > 1 && !named.empty())
-    plan.schedule = named;
+  if (const std::string named = schedule_of_row(row, where); !named.empty()) plan.schedule = named;
   // Its tables in PURE precision are those of PyTorch 1.13, before 2.1 (sweep.sh in their history).
   if (names(row, "llm-foundry") && names(row, "mp_mode=pure")) plan.recompute_early_stop = false;
   if (const Parts modules = modules_of(row.recompute); !modules.empty()) plan.recompute_modules = modules;

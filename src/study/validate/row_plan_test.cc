@@ -35,6 +35,7 @@ TEST(Validate, ColumnsOfThePlanCountInWhatTheySay) {
   EXPECT_EQ(seconds("n/a", ""), seconds("", ""));
   EXPECT_GT(seconds("full", ""), seconds("No", ""));
   EXPECT_LT(seconds("none", "zb-h1"), seconds("none", "1f1b"));
+  EXPECT_EQ(seconds("none", "n/a"), seconds("none", "1f1b"));
   EXPECT_EQ(error_of([&] { seconds("none", "roundrobin"); }),
             "s.csv:2: schedule 'roundrobin' is not known\n  hint: for example 1f1b, 1f1b-interleaved, gpipe "
             "or none");

@@ -243,7 +243,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   // Korthikanti et al.'s steps (arXiv 2205.05198, section 4.2.2; Megatron-LM's default of then).
   if (row.tensor > 1 && names(row, "2205.05198")) study.request.plan.overlap_tensor_gradients = true;
   // Megatron-LM's own option, and its tests of it.
-  if ((names(row, "--tp-comm-overlap") || names(row, "_tp_overlap")) && row.tensor > 1 && study.request.plan.sequence_parallel)
+  if ((names(row, "--tp-comm-overlap") || names(row, "_tp_overlap")) && row.tensor > 1 &&
+      study.request.plan.sequence_parallel)
     study.request.plan.overlap_tensor = true;
   // So do XLA's flags in MaxText's own scripts (async collective fusion, overlap_compute_collective_tc). What
   // lies between products is shared out among tensor ranks (base.yml, logical_axis_rules: activation_embed).

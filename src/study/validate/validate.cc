@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -73,14 +74,14 @@ std::string without_row(const Error& error, const std::string& row) {
 
 // As NCCL's API and nccl-tests write it, too: "AllReduce", "alltoall", "sendrecv".
 std::string collective_name(const std::string& text) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv"};
+  std::vector<std::string_view> names = {"send-recv"};
+  for (const CollectiveKind kind : kCollectiveKinds) names.push_back(name_of(kind));
   const auto letters = [](std::string_view name) {
     std::string kept = lower_case(std::string(name));
     std::erase_if(kept, [](char c) { return c == '_' || c == '-' || c == ' '; });
     return kept;
   };
-  for (const std::string_view name : kNames) {
+  for (const std::string_view name : names) {
     if (letters(name) == letters(text)) return std::string(name);
   }
   return text;
@@ -157,9 +158,18 @@ class Validator {
                                          [](const ValidatedRow& row) { return row.predicted.has_value(); });
     if (any || !first_) return;
     if (validation.unpredicted.size() == 1) throw Error(*first_);
+    constexpr std::size_t kMostReasons = 3;
+    std::vector<std::pair<std::size_t, std::string>> by_rows;
+    for (const auto& [reason, members] : validation.unpredicted) by_rows.emplace_back(members.size(), reason);
+    std::ranges::stable_sort(by_rows, std::greater(), &std::pair<std::size_t, std::string>::first);
     std::vector<std::string> reasons;
-    for (const auto& [reason, members] : validation.unpredicted)
-      reasons.push_back(fmt::format("{} ({})", reason, counted(std::ssize(members), "row")));
+    for (const auto& [rows, reason] : by_rows) {
+      if (reasons.size() == kMostReasons) {
+        reasons.push_back("...");
+        break;
+      }
+      reasons.push_back(fmt::format("{} ({})", reason, counted(static_cast<std::int64_t>(rows), "row")));
+    }
     throw Error(first_->where, fmt::format("no row can be predicted: {}", fmt::join(reasons, "; ")),
                 first_->hint);
   }

@@ -54,7 +54,9 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
            {best.plan.tensor, best.plan.pipeline, best.plan.data(), best.plan.virtual_stages,
             best.plan.micro_batch(), static_cast<std::int64_t>(best.plan.zero_stage)})
         row.push_back(std::to_string(degree));
-      row.emplace_back(name_of(best.plan.recompute));
+      row.emplace_back(best.plan.recompute == Recompute::block
+                           ? fmt::format("{}:{}", name_of(best.plan.recompute), best.plan.recompute_blocks)
+                           : std::string(name_of(best.plan.recompute)));
       row.push_back(to_text(best.iteration));
       row.push_back(samples_text(best.samples_per_second()));
       row.push_back(fmt::format("{:.2f}", result.speedup(point)));
@@ -71,6 +73,7 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
   std::string text =
       fmt::format("{} scaling, with the best plan at every size\n\n", result.weak ? "Weak" : "Strong") +
       to_text(table, 0, style);
+  for (const std::string& note : result.notes) notes += wrap(note, "note: ", style.width);
   return notes.empty() ? text : text + "\n" + notes;
 }
 
@@ -105,6 +108,7 @@ std::string write_scale_json(const ScaleResult& result) {
                       {"scaling", result.weak ? "weak" : "strong"},
                       {"complete", result.complete},
                       {"elapsed_s", result.elapsed_seconds},
+                      {"notes", result.notes},
                       {"points", points}});
 }
 

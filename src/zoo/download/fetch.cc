@@ -1,5 +1,4 @@
 #include "zoo/fetch.h"
-#include "base/file_status.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "base/text.h"
