@@ -25,11 +25,11 @@ std::string refusal(const Change& change, bool described = true, bool elastic = 
 }
 
 TEST(ResolvePlan, ChunksTakeTurnsOnSeveralRanks) {
-  const auto chunks = [](std::int64_t pipeline, std::int64_t chunks, const std::string& schedule) {
+  const auto chunks = [](std::int64_t pipeline, std::int64_t of_rank, const std::string& schedule) {
     return refusal([&](PlanRequest& request) {
       request.pipeline = pipeline;
       request.batch = 8;
-      request.plan.virtual_stages = chunks;
+      request.plan.virtual_stages = of_rank;
       request.plan.schedule = schedule;
     });
   };
