@@ -45,6 +45,18 @@ TEST_F(Outputs, AreNotWrittenOverAStudy) {
   expect_kept("s.yaml", {"calibrate", "s.yaml", "--measured", "1ms", "-o", "s.yaml"});
 }
 
+// What no file system takes for a name is no input, and no reason to fail.
+TEST_F(Outputs, StandBesideArgumentsOfAnyLength) {
+  constexpr int kSizes = 100;
+  std::string sizes = "64MiB";
+  for (int i = 1; i < kSizes; ++i) sizes += ",64MiB";
+  const Outcome outcome = run({"collective", "all-reduce", "--machine", "dgx-a100", "--ranks", "8", "--bytes",
+                               sizes, "--json", "q.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(contents("q.json").empty());
+  EXPECT_EQ(run({"calibrate", sizes, "--measured", "1s", "-o", "x.yaml"}).code, 2);
+}
+
 // By what the file is, not by what it is called.
 TEST_F(Outputs, AreNotWrittenOverAnInputByAnotherName) {
   write("s.yaml", kStudy);
