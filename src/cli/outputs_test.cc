@@ -47,14 +47,14 @@ TEST_F(Outputs, AreNotWrittenOverAStudy) {
 
 // What no file system takes for a name is no input, and no reason to fail.
 TEST_F(Outputs, StandBesideArgumentsOfAnyLength) {
-  constexpr int kSizes = 100;
-  std::string sizes = "64MiB";
-  for (int i = 1; i < kSizes; ++i) sizes += ",64MiB";
-  const Outcome outcome = run({"collective", "all-reduce", "--machine", "dgx-a100", "--ranks", "8", "--bytes",
-                               sizes, "--json", "q.json"});
+  constexpr int kRanks = 128;
+  std::string ranks = "0";
+  for (int rank = 1; rank < kRanks; ++rank) ranks += "," + std::to_string(rank);
+  const Outcome outcome = run({"run", "alexnet", "--machine", "dgx-a100", "--ranks", std::to_string(kRanks),
+                               "--batch", "1", "--timeline-ranks", ranks, "--trace", "q.pftrace"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_FALSE(contents("q.json").empty());
-  EXPECT_EQ(run({"calibrate", sizes, "--measured", "1s", "-o", "x.yaml"}).code, 2);
+  EXPECT_FALSE(contents("q.pftrace").empty());
+  EXPECT_EQ(run({"calibrate", ranks, "--measured", "1s", "-o", "x.yaml"}).code, 2);
 }
 
 // By what the file is, not by what it is called.
