@@ -28,6 +28,19 @@ TEST(ImportNcclTests, TakesTheTimeOutOfPlaceAndWhoTookPart) {
   EXPECT_EQ(measured.device, "NVIDIA A100-SXM4-80GB");
 }
 
+TEST(ImportNcclTests, TimesOfWrongResultsAreRefused) {
+  const auto of = [](const std::string& wrong) {
+    return "# Collective test starting: all_reduce_perf\n" + kRanks + kColumnsLine +
+           "1048576 262144 float sum -1 24.59 1.00 2.00 " + wrong + " 9.9\n";
+  };
+  EXPECT_EQ(error_of([&] { parse_nccl_tests(of("12"), "n.txt"); }),
+            "n.txt:5: 12 of its results were wrong\n  hint: such a time says nothing: measure it again, or "
+            "leave the "
+            "line out");
+  EXPECT_EQ(parse_nccl_tests(of("N/A"), "n.txt").communications.size(), 1U);
+  EXPECT_EQ(parse_nccl_tests(of("0"), "n.txt").communications.size(), 1U);
+}
+
 TEST(ImportNcclTests, WhichCollectiveItIsMustBeKnown) {
   const std::string text = kRanks + kColumnsLine + "8 2 float sum -1 24.59 0 0 0\n";
   EXPECT_EQ(error_of([&] { parse_nccl_tests(text, "n.txt"); }),

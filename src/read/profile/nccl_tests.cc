@@ -79,6 +79,9 @@ class NcclTests {
       // "# size count type redop root time algbw ...": which of them there are differs by version.
       const auto time = std::find(size, words.end(), "time");
       if (time != words.end()) time_column_ = static_cast<std::size_t>(time - size);
+      const auto wrong = std::find(time, words.end(), "#wrong");
+      wrong_column_.reset();
+      if (wrong != words.end()) wrong_column_ = static_cast<std::size_t>(wrong - size);
     }
   }
 
@@ -98,6 +101,12 @@ class NcclTests {
     const std::string text(words[*time_column_]);
     const Time time = duration_from(parse_real(text, where + ": time") * kMicro, text, where + ": time");
     if (bytes < 1) return;
+    // "N/A": nobody looked.
+    const std::string_view wrong =
+        wrong_column_ && words.size() > *wrong_column_ ? words[*wrong_column_] : "0";
+    if (is_number(wrong) && wrong.find_first_not_of('0') != wrong.npos)
+      throw Error(where, fmt::format("{} of its results were wrong", wrong),
+                  "such a time says nothing: measure it again, or leave the line out");
     // A run may give a size several times; the first counts.
     if (!sizes_.insert({collective_, bytes}).second) return;
     builder_.add(CommunicationKey{collective_, bytes, collective_ == "send" ? 2 : ranks_, hosts_.size() > 1},
@@ -110,7 +119,7 @@ class NcclTests {
   std::int64_t ranks_ = 0;
   std::set<std::string> hosts_;
   std::set<std::pair<std::string, std::int64_t>> sizes_;
-  std::optional<std::size_t> time_column_;
+  std::optional<std::size_t> time_column_, wrong_column_;  // the first of each, out of place
 };
 
 }  // namespace
