@@ -53,7 +53,7 @@ struct Measurement {
   std::string where;  // "training.csv:17"
   std::variant<MeasuredStep, MeasuredPeak, MeasuredCollective, MeasuredKernel> what;
   double value = 0;  // seconds; bytes of a peak; 0: nothing was measured
-  // What of the row cannot be read ("tp: '0' is not a degree"), and what was expected; empty: nothing.
+  // What of the row cannot be read ("tp: '0' is too few"), and what was expected; empty: nothing.
   std::string fault{}, expected{};
 };
 

@@ -42,6 +42,9 @@ struct StageCut {
 // get fewer.
 StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::string& where);
 
+// Whether Recompute::block repeats all blocks that Recompute::full does.
+bool repeats_all(const ShardedModel& model, const Plan& plan, const StageCut& stages);
+
 // The shape of each block of a stage in order, with Recompute::block the recomputed one for the first layers.
 std::vector<std::uint32_t> stage_shapes(const ShardedModel& model, const Plan& plan, const StageCut& stages,
                                         std::int64_t stage);

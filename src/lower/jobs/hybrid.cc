@@ -101,8 +101,8 @@ void note_offload(LoweredJob& job, const Plan& plan, Bandwidth host_bandwidth) {
   if (plan.offload_optimizer)
     job.notes.push_back(
         "The optimizer's own work on the CPU takes no time here, since nothing is known of the host (Adam "
-        "reads and "
-        "writes some 30 bytes of its memory for every parameter of the shard).");
+        "reads "
+        "and writes some 30 bytes of its memory for every parameter of the shard).");
   if (host_bandwidth.value > 0 || !(plan.offload_optimizer || plan.offload_activations)) return;
   job.notes.push_back(
       fmt::format("The device's link to its CPU is not known; {:g} GB/s (PCIe 4.0) is assumed.",

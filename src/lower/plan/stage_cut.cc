@@ -172,6 +172,18 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
   return cut;
 }
 
+bool repeats_all(const ShardedModel& model, const Plan& plan, const StageCut& stages) {
+  for (std::size_t s = 0; s < stages.first.size(); ++s) {
+    std::int64_t repeated = 0;
+    for (std::int64_t b = stages.first[s]; b < stages.end[s]; ++b) {
+      const BlockKind kind = model.blocks[static_cast<std::size_t>(b)].kind;
+      if (kind == BlockKind::embedding || kind == BlockKind::head) continue;
+      if (!is_layer(model, b) || ++repeated > plan.recompute_blocks) return false;
+    }
+  }
+  return true;
+}
+
 std::vector<std::uint32_t> stage_shapes(const ShardedModel& model, const Plan& plan, const StageCut& stages,
                                         std::int64_t stage) {
   std::vector<std::uint32_t> shapes;

@@ -135,25 +135,28 @@ constexpr double kMicro = 1e-6;
 
 // Each says first what the row is of, whatever of it can be read.
 void read_step(const Fields& f, Measurement& row) {
-  row.what = MeasuredStep{};
-  row.what = MeasuredStep{plan_of(f)};
+  MeasuredStep& step = row.what.emplace<MeasuredStep>();
+  step.plan = plan_of(f);
   row.value = f.measured("step_time_s");
 }
 void read_peak(const Fields& f, Measurement& row) {
-  row.what = MeasuredPeak{};
-  row.what =
-      MeasuredPeak{plan_of(f), f.text("rank_scope"), f.text("measure").find("reserved") != std::string::npos};
+  MeasuredPeak& peak = row.what.emplace<MeasuredPeak>();
+  peak.plan = plan_of(f);
+  peak.scope = f.text("rank_scope");
+  peak.reserved = f.text("measure").find("reserved") != std::string::npos;
   row.value = f.measured("peak_GiB") * kGiB;
 }
 void read_collective(const Fields& f, Measurement& row) {
-  row.what = MeasuredCollective{};
-  row.what = MeasuredCollective{f.text("system"), f.text("collective"), f.count("gpus"), f.count("nodes", 1),
-                                f.count("bytes")};
+  MeasuredCollective& collective = row.what.emplace<MeasuredCollective>();
+  collective.system = f.text("system");
+  collective.kind = f.text("collective");
+  collective.devices = f.count("gpus");
+  collective.nodes = f.count("nodes", 1);
+  collective.bytes = f.count("bytes");
   row.value = f.measured("time_us") * kMicro;
 }
 void read_kernel(const Fields& f, Measurement& row) {
-  row.what = MeasuredKernel{};
-  MeasuredKernel kernel;
+  MeasuredKernel& kernel = row.what.emplace<MeasuredKernel>();
   kernel.device = f.text("gpu");
   kernel.operation = f.text("op");
   kernel.dtype = f.text("dtype");
@@ -167,7 +170,6 @@ void read_kernel(const Fields& f, Measurement& row) {
   kernel.queries = f.count("seq_q");
   kernel.keys = f.count("seq_kv");
   kernel.notes = f.text("notes");
-  row.what = kernel;
   row.value = f.measured("time_us") * kMicro;
 }
 

@@ -78,7 +78,8 @@ class NcclTests {
     } else if (const auto size = std::find(words.begin(), words.end(), "size"); size != words.end()) {
       // "# size count type redop root time algbw ...": which of them there are differs by version.
       const auto time = std::find(size, words.end(), "time");
-      if (time != words.end()) time_column_ = static_cast<std::size_t>(time - size);
+      if (time == words.end()) return;
+      time_column_ = static_cast<std::size_t>(time - size);
       const auto wrong = std::find(time, words.end(), "#wrong");
       wrong_column_.reset();
       if (wrong != words.end()) wrong_column_ = static_cast<std::size_t>(wrong - size);

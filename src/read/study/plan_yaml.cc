@@ -303,9 +303,9 @@ bool read_counted_blocks(const Config& recompute, Plan& plan) {
   if (!recompute.is_scalar() || !recompute.text().starts_with(kBlocks)) return false;
   plan.recompute = Recompute::block;
   plan.recompute_blocks = parse_count(recompute.text().substr(kBlocks.size()), recompute.where());
-  if (plan.recompute_blocks > INT32_MAX)
-    throw Error(recompute.where(), fmt::format("{} is too large", plan.recompute_blocks),
-                fmt::format("the highest value is {}", INT32_MAX));
+  if (plan.recompute_blocks < 0 || plan.recompute_blocks > INT32_MAX)
+    throw Error(recompute.where(), fmt::format("{} is no number of blocks", plan.recompute_blocks),
+                "for example block:8");
   return true;
 }
 

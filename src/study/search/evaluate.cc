@@ -693,12 +693,18 @@ std::string text_of(const Plan& plan) {
 }
 
 std::string text_of(const PlanPrepared& plan) {
-  if (plan.plan.stage_blocks.empty() || !plan.sharded) return text_of(plan.plan);
-  Plan even = plan.plan;
-  even.stage_blocks.clear();
-  const bool is_even =
-      cut_stages(*plan.sharded, even, kWhere) == cut_stages(*plan.sharded, plan.plan, kWhere);
-  return text_of(is_even ? even : plan.plan);
+  const bool repeats = plan.plan.recompute == Recompute::block;
+  if (!plan.sharded || (plan.plan.stage_blocks.empty() && !repeats)) return text_of(plan.plan);
+  const StageCut stages = cut_stages(*plan.sharded, plan.plan, kWhere);
+  Plan same = plan.plan;
+  same.stage_blocks.clear();
+  if (cut_stages(*plan.sharded, same, kWhere) != stages) same.stage_blocks = plan.plan.stage_blocks;
+  if (repeats && plan.plan.recompute_blocks == 0) {
+    same.recompute = Recompute::none;
+  } else if (repeats && repeats_all(*plan.sharded, plan.plan, stages)) {
+    same.recompute = Recompute::full;
+  }
+  return text_of(same);
 }
 
 }  // namespace armilla

@@ -165,7 +165,8 @@ class PlanEvaluator {
 };
 
 // Everything that tells plans apart, without what has no effect at degrees of 1: equal for plans
-// that run alike. Of a prepared plan, blocks that are listed as the even cut has them are not told from it.
+// that run alike. Of a prepared plan, blocks that are listed as the even cut has them are not told from it,
+// nor recomputation of all blocks, or of none, from that of these names.
 std::string text_of(const Plan& plan);
 std::string text_of(const PlanPrepared& plan);
 

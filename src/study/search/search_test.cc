@@ -476,6 +476,15 @@ TEST_F(SearchTest, AnyRecomputationIsEveryOne) {
   EXPECT_EQ(found.simulated[1].plan.recompute, Recompute::block);
   EXPECT_EQ(found.simulated[1].plan.recompute_blocks, 2);
   EXPECT_EQ(found.simulated[2].plan.recompute_blocks, 0);
+  // All blocks of a stage are full, and none is none.
+  SearchRequest named = request("gpt",
+                                "machine: dgx-a100\nplan: {ranks: 2, batch: 2, micro_batch: 1, tensor: 1, "
+                                "pipeline: 2, virtual_stages: 1, zero: 0, sequence_parallel: false, "
+                                "recompute: [none, 'block:0', 'block:4', full]}\n");
+  named.brute_force = true;
+  const SearchResult once = search_plans(named);
+  EXPECT_EQ(once.simulated.size(), 2u);
+  EXPECT_EQ(once.space.refusals.at("equal").plans, 2);
   const Study study = all.read(settings_of(found, found.simulated[1]));
   EXPECT_EQ(study.request.plan.recompute_blocks, 2);
 }
@@ -754,15 +763,18 @@ TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
   EXPECT_NE(texts(search_plans(wanted).ranking).front(), texts(whole.ranking).front());
 }
 
-TEST_F(SavedSearchTest, IsRefusedWithTimesThatNoPlanCanHave) {
+TEST_F(SavedSearchTest, IsRefusedWithTimesThatNoPlanCanHaveAndWithoutItsTables) {
   search_plans(saved(kSmallSpace, false));
-  {
-    Database database(file(),
-                      {.what = "saved search", .application = 0x41726d53, .version = 5, .tables = ""});
-    database.execute("UPDATE plan SET iteration_ps = -5 WHERE refusal = '' AND longer_than_ps < 0");
+  for (const char* const damage :
+       {"UPDATE plan SET iteration_ps = -5 WHERE refusal = '' AND longer_than_ps < 0", "DROP TABLE plan"}) {
+    {
+      Database database(file(),
+                        {.what = "saved search", .application = 0x41726d53, .version = 5, .tables = ""});
+      database.execute(damage);
+    }
+    expect_search_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
+                        "this saved search is damaged", "delete it, or name another file");
   }
-  expect_search_error([&] { search_plans(saved(kSmallSpace, true)); }, file(), "this saved search is damaged",
-                      "delete it, or name another file");
 }
 
 TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {

@@ -458,6 +458,26 @@ TEST(Validate, WhereNothingCanBePredictedItSaysWhy) {
   EXPECT_EQ(both.unpredicted.at("device 'A1oo' is not known").size(), 4u);
 }
 
+TEST(Validate, KernelsAreOfTypesAndHeadsThatThereAre) {
+  MeasuredKernel kernel;
+  kernel.operation = "attention_fwd";
+  kernel.dtype = "bf16";
+  kernel.heads = 128;
+  kernel.kv_heads = 7;
+  kernel.head_dim = 128;
+  kernel.queries = kernel.keys = 256;
+  EXPECT_EQ(error_of([&] { work_of(kernel, "k.csv:2"); }),
+            "k.csv:2: 128 heads over 7 of keys and values\n  hint: as many share each of these");
+  kernel.kv_heads = 8;
+  EXPECT_GT(work_of(kernel, "k.csv:2").flops, Flops(0));
+  kernel.operation = "gemm";
+  kernel.m = kernel.n = kernel.k = 64;
+  kernel.dtype = "fp32";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").dtype, DType::tf32) << "as float32";
+  kernel.dtype = "fp64";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").dtype, DType::fp64);
+}
+
 TEST(Validate, ACellThatCannotBeReadCostsItsRow) {
   const Validation validation = validate({parse_measurements(
       "system,gpus,collective,bytes,time_us\nA100,8,AllReduce,1048576,90\nA100,8,all_reduce,1048576,90\n"
