@@ -224,7 +224,8 @@ TEST_F(Cli, WrongCommandLinesAreExplained) {
   EXPECT_EQ(error("run resnet50 --machine dgx-a100 --ranks 12"),
             "armilla: error: --ranks 12: 12 ranks do not fill whole groups of 8 on machine "
             "'dgx-a100'\n"
-            "  hint: the nearest counts that do are 8 and 16\n");
+            "  hint: the nearest counts that do are 8 and 16, or take 6 of each group: "
+            "machine.dimensions.0.size=6\n");
   EXPECT_NE(error("run resnet50 --machine dgx-a100 --bucket 25").find("'25' has no unit"), std::string::npos);
   EXPECT_NE(error("run resnet50 --machine dgx-a100 --set plan.rank=8")
                 .find("unknown key 'rank'\n  hint: did you mean 'ranks'?"),

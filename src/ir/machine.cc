@@ -81,6 +81,20 @@ const Device& device_of(const Machine& machine, std::int64_t rank) {
   return number == 0 ? machine.device : machine.others[number - 1].device;
 }
 
+// What to do about ranks that do not fill whole groups of `covered`: other counts, or fewer devices of every
+// group (most of them), as where jobs of 256 take 64 GPUs of racks of 72.
+std::string ways_to_fill(const Machine& machine, std::int64_t ranks, std::int64_t covered) {
+  const std::int64_t below = ranks / covered * covered;
+  std::string ways = fmt::format("the nearest counts that do are {} and {}", below, below + covered);
+  const Dimension& innermost = machine.dimensions.front();
+  if (innermost.size != covered || !innermost.cables.empty()) return ways;
+  std::int64_t part = covered - 1;
+  while (2 * part >= covered && ranks % part != 0) --part;
+  if (2 * part >= covered && part > 1)
+    ways += fmt::format(", or take {} of each group: machine.dimensions.0.size={}", part, part);
+  return ways;
+}
+
 // Inner dimensions are filled first; the last one that is needed may be used in part.
 Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where) {
   Machine part = machine;
@@ -92,11 +106,10 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
     const bool grows = elastic && d + 1 == machine.dimensions.size();
     if (ranks < whole || grows) {
       if (ranks % covered != 0) {
-        const std::int64_t below = ranks / covered * covered;
         throw Error(where,
                     fmt::format("{} ranks do not fill whole groups of {} on machine '{}'", ranks, covered,
                                 machine.name),
-                    fmt::format("the nearest counts that do are {} and {}", below, below + covered));
+                    ways_to_fill(machine, ranks, covered));
       }
       // Cables name members: nobody says how those of a larger node would be joined.
       if (!dimension.cables.empty() && ranks / covered > dimension.size)

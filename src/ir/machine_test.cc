@@ -75,13 +75,13 @@ TEST(Machine, DoesNotGrowBeyondItsCables) {
 TEST(Machine, RaggedAndExcessiveRankCountsAreErrors) {
   EXPECT_EQ(machine_error(12, false),
             "--ranks: 12 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
-            "that do are 8 and 16");
+            "that do are 8 and 16, or take 6 of each group: machine.dimensions.0.size=6");
   EXPECT_EQ(machine_error(64, false),
             "--ranks: 64 ranks do not fit machine 'pod' of 32 devices\n  hint: use at most 32 ranks or "
             "enlarge a dimension of the machine");
   EXPECT_EQ(machine_error(1004, true),
             "--ranks: 1004 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
-            "that do are 1000 and 1008");
+            "that do are 1000 and 1008, or take 4 of each group: machine.dimensions.0.size=4");
 }
 
 // Searches and sweeps that are gone on with know machines by it.

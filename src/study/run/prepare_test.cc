@@ -34,7 +34,8 @@ TEST(Prepare, TheMachineIsCutOrGrownToTheRanks) {
   EXPECT_EQ(cut.machine.dimensions[0].size, 4);
   EXPECT_EQ(error(kSmall, {"plan.ranks=12"}),
             "--set plan.ranks=12: 12 ranks do not fill whole groups of 8 on machine 'dgx-a100'\n"
-            "  hint: the nearest counts that do are 8 and 16");
+            "  hint: the nearest counts that do are 8 and 16, or take 6 of each group: "
+            "machine.dimensions.0.size=6");
 }
 
 TEST(Prepare, OtherDevicesBeyondThePlanAreOutOfTheJob) {
