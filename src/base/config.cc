@@ -87,12 +87,18 @@ std::string folder_of(const std::string& file) {
 
 // The document that a single value stands for in its place.
 void expand_value(YamlValue& value, const std::string& path, const std::string& file, const Expand& expand) {
-  if (value.kind != Kind::scalar || !expand) return;
+  const bool of_single_values =
+      value.kind == Kind::list && !value.items.empty() &&
+      std::ranges::all_of(value.items, [](const YamlValue& item) { return item.kind == Kind::scalar; });
+  if (!expand || (value.kind != Kind::scalar && !of_single_values)) return;
+  std::string name = value.scalar;
+  // A list of names is as good as one with commas.
+  for (const YamlValue& item : value.items) name += (name.empty() ? "" : ",") + item.scalar;
   const std::string folder = folder_of(value.origin.empty() && value.file.empty() ? file : value.file);
   std::optional<NamedText> text;
   // An expander knows the key's path only; the place in a file or flag is added here.
   try {
-    text = expand(path, value.scalar, folder);
+    text = expand(path, name, folder);
   } catch (const Error& e) {
     if (e.where != path) throw;
     throw Error(value.origin.empty() ? fmt::format("{}: {}", file, path) : value.origin, e.message, e.hint);
@@ -107,8 +113,9 @@ void expand_value(YamlValue& value, const std::string& path, const std::string& 
   value = std::move(tree);
 }
 
-YamlValue* item_called(YamlValue& list, const std::string& name) {
-  for (YamlValue& item : list.items) {
+template <class Value>
+Value* item_called(Value& list, const std::string& name) {
+  for (Value& item : list.items) {
     const YamlValue* const own = item.find("name");
     if (own != nullptr && own->kind == Kind::scalar && own->scalar == name) return &item;
   }
@@ -261,6 +268,30 @@ Config Config::child(const YamlValue& value, std::string_view key) const {
 
 bool Config::has(std::string_view key) const {
   return find(key).has_value();
+}
+
+std::optional<Config::Place> Config::place_of(std::string_view path) const {
+  const std::vector<std::string> keys = split_path(std::string(path));
+  const YamlValue* value = value_;
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    const YamlValue* next = nullptr;
+    if (value->kind == Kind::list) {
+      next = item_called(*value, keys[k]);
+      for (std::size_t i = 0; next == nullptr && i < value->items.size(); ++i) {
+        if (keys[k] == std::to_string(i)) next = &value->items[i];
+      }
+    } else {
+      next = value->find(keys[k]);
+    }
+    if (next != nullptr) {
+      value = next;
+    } else if (k + 1 < keys.size() || value->kind == Kind::list) {
+      return std::nullopt;
+    } else {
+      return Place{value, keys[k]};
+    }
+  }
+  return Place{value, ""};
 }
 
 std::optional<Config> Config::find(std::string_view key) const {

@@ -75,6 +75,14 @@ class Config {
   // The value under `key`; an Error when it is missing, or when this is no mapping.
   Config at(std::string_view key) const;
   std::optional<Config> find(std::string_view key) const;
+  // What an override's path of keys names below this value ("dims.0.size", "dims[rail].size"): values that
+  // two paths name are the same value. The last key need not be there; nothing where others are missing.
+  struct Place {
+    const YamlValue* in = nullptr;
+    std::string key;
+    bool operator==(const Place&) const = default;
+  };
+  std::optional<Place> place_of(std::string_view path) const;
   std::vector<Config> items() const;      // of a list
   std::vector<std::string> keys() const;  // of a mapping, in file order
   // Of a mapping whose keys are the user's own names, in file order; all count as asked for.

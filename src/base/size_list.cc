@@ -59,4 +59,26 @@ std::vector<ListedSize> parse_sizes(std::string_view text, const std::string& wh
   return sizes;
 }
 
+std::vector<std::string> numbers_of_range(const std::string& text, const std::string& where) {
+  const std::size_t dots = std::min(text.find(".."), text.size());
+  const auto end = [&](const std::string& number) -> std::int64_t {
+    const bool digits = !number.empty() && number.find_first_not_of("0123456789 ") == std::string::npos;
+    return digits ? parse_count(number, where) : -1;
+  };
+  const std::int64_t from = end(text.substr(0, dots));
+  const std::int64_t to = end(text.substr(std::min(dots + 2, text.size())));
+  if (from < 0 || to < from)
+    throw Error(where, fmt::format("'{}' is not a range", text),
+                "a range has two whole numbers and goes up, such as 1..8");
+  std::vector<std::string> numbers;
+  if (from == 0 && to > 0) numbers.emplace_back("0");
+  std::int64_t n = std::max<std::int64_t>(from, 1);
+  while (n < to) {
+    numbers.push_back(std::to_string(n));
+    n = n <= to / 2 ? 2 * n : to;
+  }
+  numbers.push_back(std::to_string(to));
+  return numbers;
+}
+
 }  // namespace armilla

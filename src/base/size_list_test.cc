@@ -16,6 +16,17 @@ std::vector<std::string> texts(const std::string& text) {
   return all;
 }
 
+TEST(SizeList, RangesOfNumbersDouble) {
+  EXPECT_THAT(numbers_of_range("1..8", ""), ElementsAre("1", "2", "4", "8"));
+  EXPECT_THAT(numbers_of_range("3..20", ""), ElementsAre("3", "6", "12", "20"));
+  EXPECT_THAT(numbers_of_range("0..3", ""), ElementsAre("0", "1", "2", "3"));
+  EXPECT_THAT(numbers_of_range("0..0", ""), ElementsAre("0"));
+  for (const char* const wrong : {"8..2", "..8", "1..", "-1..2", "a..b", "1"})
+    EXPECT_EQ(error_of([&] { numbers_of_range(wrong, "--tp"); }),
+              std::string("--tp: '") + wrong +
+                  "' is not a range\n  hint: a range has two whole numbers and goes up, such as 1..8");
+}
+
 std::vector<std::int64_t> bytes(const std::string& text) {
   std::vector<std::int64_t> all;
   for (const ListedSize& size : parse_sizes(text, "--bytes")) all.push_back(size.bytes.value);

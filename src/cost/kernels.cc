@@ -81,10 +81,10 @@ class Kernels final : public CostModel {
       seconds = in_seconds(rates.memory.launch) + std::max(memory_seconds(work), vector_seconds(work));
     } else if (is_attention(work.kernel)) {
       seconds += std::max(attention_seconds(work), memory_seconds(work));
-    } else if (is_scan(work.kernel) && rates.scan) {
-      seconds += std::max(scan_seconds(work, *rates.scan), memory_seconds(work));
+    } else if (is_scan(work.kernel)) {
+      seconds += std::max(scan_seconds(work), memory_seconds(work));
     } else {
-      const MatrixRates* matrix = matrix_rates(work.dtype);
+      const auto [matrix, is_own] = matrix_rates(work.dtype);
       if (matrix == nullptr) return roofline_time(device_, work);
       double products = 0;
       for (const Gemm& gemm : work.gemms) products += product_seconds(gemm, *matrix, work);
@@ -94,19 +94,19 @@ class Kernels final : public CostModel {
     return std::min(from_seconds(seconds), kEndOfTime);
   }
 
-  // Rates of the roofline have no range.
+  // Rates of the roofline have no range; where a device has other rates, it is beyond theirs.
   bool extrapolates(const Work& work) const override {
     if (!device_.kernels || work.kind == WorkKind::none) return false;
     if (work.kind != WorkKind::matrix || work.gemms.empty())
       return !device_.kernels->memory.range.holds(static_cast<double>(work.bytes.value));
     if (is_attention(work.kernel))
       return !attention_rates(work).range.holds(static_cast<double>(work.flops.value));
-    if (is_scan(work.kernel) && device_.kernels->scan)
-      return !device_.kernels->scan->range.holds(static_cast<double>(work.flops.value));
-    const MatrixRates* matrix = matrix_rates(work.dtype);
-    return matrix != nullptr && std::any_of(work.gemms.begin(), work.gemms.end(), [&](const Gemm& gemm) {
-             return !matrix->range.holds(2 * static_cast<double>(gemm.macs()));
-           });
+    if (is_scan(work.kernel)) return !scan_rates().range.holds(static_cast<double>(work.flops.value));
+    const auto [matrix, is_own] = matrix_rates(work.dtype);
+    if (!is_own) return true;
+    return std::ranges::any_of(work.gemms, [range = matrix->range](const Gemm& gemm) {
+      return !range.holds(2 * static_cast<double>(gemm.macs()));
+    });
   }
 
  private:
@@ -129,13 +129,21 @@ class Kernels final : public CostModel {
     return static_cast<double>(work.flops.value) / (device_.vector_rate.value * device_.vector_efficiency);
   }
 
-  // fp16 runs as bf16 does; other types only where they were measured.
-  const MatrixRates* matrix_rates(DType dtype) const {
+  struct TypeRates {
+    const MatrixRates* rates = nullptr;
+    bool is_own = false;  // measured
+  };
+  // fp16 runs as bf16 does, and fp4 as fp8. Of other types that matrix units have, and nobody has measured,
+  // the shares of the peak are bf16's; of those that they have not, there are none.
+  TypeRates matrix_rates(DType dtype) const {
     const auto& matrix = device_.kernels->matrix;
     auto found = matrix.find(dtype);
     if (found == matrix.end() && dtype == DType::fp16) found = matrix.find(DType::bf16);
     if (found == matrix.end() && dtype == DType::fp4) found = matrix.find(DType::fp8);
-    return found == matrix.end() ? nullptr : &found->second;
+    if (found != matrix.end()) return {&found->second, true};
+    if (!device_.matrix_rate.contains(dtype)) return {};
+    found = matrix.find(DType::bf16);
+    return {found == matrix.end() ? nullptr : &found->second, false};
   }
 
   double sustained() const { return sustained_ ? device_.kernels->sustained : 1.0; }
@@ -285,8 +293,15 @@ class Kernels final : public CostModel {
            (1 + attention.ramp * static_cast<double>(rates.processors) / tasks);
   }
 
+  // Those of an H100 where nobody has measured them: a scan attains a fraction of what products do.
+  AttentionRates scan_rates() const {
+    return device_.kernels->scan.value_or(
+        AttentionRates{.forward = 0.108, .backward = 0.062, .range = {0, 0}});
+  }
+
   // Of a rate that was measured as it is in a loop.
-  double scan_seconds(const Work& work, const AttentionRates& scan) const {
+  double scan_seconds(const Work& work) const {
+    const AttentionRates scan = scan_rates();
     const double share = work.kernel == Kernel::scan_backward ? scan.backward : scan.forward;
     return static_cast<double>(work.flops.value) / (matrix_rate(device_, DType::bf16).value * share);
   }

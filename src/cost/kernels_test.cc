@@ -198,9 +198,9 @@ TEST(Kernels, AttentionHasItsOwnRates) {
 TEST(Kernels, ScansHaveTheirOwnRateWhereItIsKnown) {
   Device device = device_with_rates();
   Work work = product(4096, 4096, 4096);
-  const double as_product = time_in_us(*burst(device), work);
   work.kernel = Kernel::scan;
-  EXPECT_EQ(time_in_us(*burst(device), work), as_product);
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 0.5 / 0.108 * products_in_us(work), 1e-3) << "an H100's";
+  EXPECT_TRUE(burst(device)->extrapolates(work));
   device.kernels->scan = AttentionRates{0.1, 0.05, 0};
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 5 * products_in_us(work), 1e-3);
   work.kernel = Kernel::scan_backward;
@@ -279,6 +279,22 @@ TEST(Kernels, ADeviceWithoutRatesIsARoofline) {
   const auto cost = make_cost_model({"kernels", {}, ""}, device);
   for (const Work& work : {product(100, 100, 100), product(4096, 4096, 4096)})
     EXPECT_EQ(cost->time(work), roofline_time(device, work));
+}
+
+// Not of the roofline's efficiency: clocks that power limits are as low in one type as in another.
+TEST(Kernels, TypesThatNobodyHasMeasuredHaveTheSharesOfThoseThatWere) {
+  Device device = device_with_rates();
+  device.matrix_efficiency = 0.9;
+  device.matrix_rate[DType::tf32] = FlopRate(0.5e14);
+  const auto cost = make_cost_model({"kernels", {}, ""}, device);
+  const double of_bf16 = time_in_us(*cost, product(2560, 1280, 4096)) - 5;
+  const Work work = product(2560, 1280, 4096, DType::tf32);
+  EXPECT_NEAR(time_in_us(*cost, work), 5 + 2 * of_bf16, 1e-3);
+  EXPECT_TRUE(cost->extrapolates(work));
+  // The vector units do what the matrix units cannot.
+  const Work wide = product(2560, 1280, 4096, DType::fp32);
+  EXPECT_EQ(cost->time(wide), roofline_time(device, wide));
+  EXPECT_TRUE(cost->extrapolates(wide));
 }
 
 TEST(Kernels, OutsideTheRangeOfItsFitAKernelIsExtrapolated) {

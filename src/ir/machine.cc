@@ -22,6 +22,13 @@ bool are_of_nothing(const KernelRates& rates) {
          std::all_of(rates.attention.begin(), rates.attention.end(), is_of_nothing);
 }
 
+double most_sustained(const KernelRates& rates) {
+  double fastest = 0;
+  for (const auto& [dtype, of] : rates.matrix) fastest = std::max(fastest, of.efficiency);
+  for (const auto& [dtype, of] : rates.attention) fastest = std::max({fastest, of.forward, of.backward});
+  return fastest > 0 ? 1 / fastest : 1;
+}
+
 std::string_view name_of(DimensionKind kind) {
   switch (kind) {
     case DimensionKind::ring:

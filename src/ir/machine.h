@@ -63,13 +63,17 @@ struct KernelRates {
   std::optional<AttentionRates>
       flash_2;  // of the bf16 peak, where FlashAttention-2 is slower than `attention`
   std::optional<AttentionRates> flash_triton;  // likewise the first version's, in Triton
-  std::optional<AttentionRates> scan;  // likewise of Mamba-2's, without ramp; as other products where unknown
+  std::optional<AttentionRates> scan;          // likewise of Mamba-2's, without ramp; an H100's where unknown
   MemoryRates memory;
-  double sustained = 1;  // of the rate of a short burst, in a training loop (power, clocks, cold caches)
-  std::string source;    // of the fits, with their residuals and ranges
+  // Of the rate of a short burst, in a training loop (power, clocks, cold caches); more than 1 where kernels
+  // have become better than those of the tables.
+  double sustained = 1;
+  std::string source;  // of the fits, with their residuals and ranges
 };
 // Whether no kernel was measured: the rates are then another device's.
 bool are_of_nothing(const KernelRates& rates);
+// `sustained` at which the fastest products run at the peak.
+double most_sustained(const KernelRates& rates);
 
 struct Device {
   std::string name;

@@ -20,6 +20,10 @@ std::int64_t SweepResult::count(SweepState state) const {
   return std::count_if(runs.begin(), runs.end(), [&](const SweepRun& run) { return run.state == state; });
 }
 
+std::int64_t SweepResult::repeated() const {
+  return std::ranges::count_if(runs, [](const SweepRun& run) { return run.is_repeated && !run.known; });
+}
+
 std::int64_t SweepResult::known() const {
   return std::count_if(runs.begin(), runs.end(), [](const SweepRun& run) { return run.known; });
 }

@@ -20,6 +20,7 @@ struct SweepRun {
   std::string hash;                 // of all that the outcome depends on; 32 hexadecimal digits
   SweepState state = SweepState::open;
   bool known = false;           // from the database: not run this time
+  bool is_repeated = false;     // the same as one before it
   std::string message;          // why it failed
   std::vector<double> figures;  // headline_figures() (ir/derived/headline.h); empty unless done
   double elapsed_seconds = 0;   // that the run took
@@ -35,6 +36,7 @@ struct SweepResult {
 
   std::int64_t count(SweepState state) const;
   std::int64_t known() const;
+  std::int64_t repeated() const;  // and not known
   bool complete() const { return count(SweepState::open) == 0; }
 };
 

@@ -30,8 +30,8 @@ struct SweepRequest {
   Progress* progress = &no_progress();
 };
 
-// What varies. Throws Error for a file that is no sweep.
-std::vector<std::string> sweep_keys(const SweepRequest& request);
+// What varies, and the runs, before any is run. Throws Error for a file that is no sweep.
+SweepResult sweep_outline(const SweepRequest& request);
 
 // Throws Error for a file that is no sweep, for a database that cannot be used, and where every run is
 // refused for the same reason. A sweep that is stopped is an answer (SweepResult::complete). The crew's

@@ -20,12 +20,13 @@ struct SweepPlot {
   std::vector<std::string> over;  // one or two keys of the sweep; none: its first two, or the one it has
 };
 
-// Throws Error for a column or a key that is not there.
-void check_sweep_plot(const std::vector<std::string>& keys, const SweepPlot& plot);
+// Throws Error for a column or a key that is not there, and for more lines or maps than anybody could tell
+// apart. `outline`: of runs that need not be there yet.
+void check_sweep_plot(const SweepResult& outline, const SweepPlot& plot);
 
 // One line for every combination of the other keys, or one heat map for each. Values that are numbers, with
-// or without a unit, are placed by size, others in the order of the sweep. Throws Error for what is not
-// there, and for more lines or maps than anybody could tell apart.
+// or without a unit, are placed by size, others in the order of the sweep. Throws Error as check_sweep_plot
+// does, and where no run has the column.
 std::string write_sweep_svg(const SweepResult& result, const SweepPlot& plot);
 
 }  // namespace armilla

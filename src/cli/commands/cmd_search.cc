@@ -47,7 +47,7 @@ std::vector<SearchObjective> objectives_of(const std::string& text) {
     const auto objective = static_cast<SearchObjective>(choice);
     if (std::ranges::find(objectives, objective) != objectives.end())
       throw Error(where, fmt::format("names {} twice", name_of(objective)),
-                  kObjectives.back() == name
+                  text.find("tokens") != std::string::npos
                       ? "tokens and throughput are the same: samples have as many tokens "
                         "in all plans"
                       : "give each once");

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/output_file.h"
@@ -86,13 +87,18 @@ class SweepCommand final : public Command {
     const CatchInterrupt interrupt;
     request.stopped = CatchInterrupt::happened;
     // A plot that cannot be drawn is refused before hours of runs, not behind them.
-    if (!svg_.empty()) check_sweep_plot(sweep_keys(request), plot_);
+    if (!svg_.empty()) check_sweep_plot(sweep_outline(request), plot_);
     const SweepResult result = run_sweep(request, crew);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_sweep_json(result)});
     if (!csv_.empty()) files.push_back({csv_, write_sweep_csv(result)});
-    if (!svg_.empty() && result.count(SweepState::done) > 0)
-      files.push_back({svg_, write_sweep_svg(result, plot_)});
+    std::optional<Error> without_plot;
+    try {
+      if (!svg_.empty() && result.count(SweepState::done) > 0)
+        files.push_back({svg_, write_sweep_svg(result, plot_)});
+    } catch (const Error& error) {
+      without_plot.emplace(error);  // all else is written all the same
+    }
     write_files(files);
     const Session people = for_people(session, {json_, csv_, svg_});
     if (!quiet_) people.out << write_sweep_text(result, people.style());
@@ -105,6 +111,7 @@ class SweepCommand final : public Command {
     }
     if (result.count(SweepState::done) == 0)
       throw Error("armilla sweep", "every run failed", "the messages above say why");
+    if (without_plot) throw Error(*without_plot);
   }
 
  private:

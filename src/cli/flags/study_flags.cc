@@ -219,6 +219,10 @@ void replace_key(std::string& text, std::string_view key, std::string_view flag)
 
 // "a,b" or "[a, b]" as a list; a single word stays one, which is how a list's alternative is written.
 std::string yaml_value(const StudyFlag& flag, std::string_view text) {
+  // A list of lists is YAML as it stands.
+  if (flag.value == Value::list && text.starts_with('[') && text.ends_with(']') &&
+      text.find('[', 1) < text.size())
+    return std::string(text);
   if (flag.value == Value::list && text.starts_with('[') && text.ends_with(']')) {
     text.remove_prefix(1);
     text.remove_suffix(1);

@@ -88,6 +88,13 @@ Machine with_settings(const std::string& machine, const std::vector<Override>& s
       Config::parse("machine: " + machine + "\n", "study.yaml", settings, expand_machine).at("machine"));
 }
 
+TEST(MachineNames, SettingsAreForOneMachine) {
+  for (const std::string machines : {"[dgx-a100, dgx-h100]", "'dgx-a100,dgx-h100'"})
+    EXPECT_THAT(error_of([&] { with_settings(machines, {"machine.device.price=9USD/h"}); }),
+                HasSubstr("'dgx-a100,dgx-h100' are several machines, and --price or --set is for one"));
+  EXPECT_EQ(with_settings("[dgx-a100]", {"machine.device.price=9USD/h"}).device.price, Money(9));
+}
+
 TEST(MachineNames, SettingsChangeACompiledInMachine) {
   const Machine machine =
       with_settings("h100", {"machine.dimensions.rail.bandwidth=800Gbps", "machine.dimensions.0.latency=1us",

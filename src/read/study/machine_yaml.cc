@@ -90,91 +90,144 @@ double read_share(const Config& config, std::string_view key, double otherwise) 
   return share;
 }
 
-double read_number(const Config& config, std::string_view key) {
+double read_number(const Config& config, std::string_view key, double otherwise) {
   const auto value = config.find(key);
-  if (!value) return 0;
+  if (!value) return otherwise;
   const double number = parse_real(value->text(), value->where());
   if (!(number >= 0)) throw Error(value->where(), "expected a number of at least 0");
   return number;
 }
 
-FittedRange read_range(const Config& config) {
+void read_range(const Config& config, FittedRange& found) {
   const auto range = config.find("range");
-  if (!range) return {};
+  if (!range) return;
   const std::vector<Config> ends = range->items();
   if (ends.size() != 2)
     throw Error(range->where(), "expected the least and the most, such as [5.4e8, 1.7e14]");
-  const FittedRange found{parse_real(ends[0].text(), ends[0].where()),
-                          parse_real(ends[1].text(), ends[1].where())};
+  found = {parse_real(ends[0].text(), ends[0].where()), parse_real(ends[1].text(), ends[1].where())};
   // [0, 0]: of no measurement.
   const bool is_empty = found.least == 0 && found.most == 0;
   if (!is_empty && (!(found.least >= 0) || !(found.least < found.most)))
     throw Error(range->where(), "the least must be at least 0 and less than the most",
                 "[0, 0] where nothing was measured");
-  return found;
 }
 
-template <class Rates, class Read>
-std::map<DType, Rates> read_by_type(const Config& config, std::string_view key, const Read& read) {
-  std::map<DType, Rates> rates;
+void read_rates(const Config& config, MatrixRates& rates) {
+  read_efficiency(config, "efficiency", rates.efficiency);
+  rates.ramp = read_number(config, "ramp", rates.ramp);
+  read_efficiency(config, "tile_128", rates.tile_128);
+  read_efficiency(config, "tile_64", rates.tile_64);
+  read_range(config, rates.range);
+}
+
+void read_rates(const Config& config, AttentionRates& rates) {
+  read_efficiency(config, "forward", rates.forward);
+  read_efficiency(config, "backward", rates.backward);
+  rates.ramp = read_number(config, "ramp", rates.ramp);
+  read_range(config, rates.range);
+}
+
+// Over those that are there already.
+template <class Rates>
+void read_by_type(const Config& config, std::string_view key, std::map<DType, Rates>& rates) {
   const auto types = config.find(key);
-  if (!types) return rates;
+  if (!types) return;
   for (const auto& [name, entry] : types->entries()) {
     const auto dtype = dtype_from_name(name);
     if (!dtype)
       throw Error(entry.where(), fmt::format("unknown type '{:.60}'", name),
                   suggest(name, std::span<const std::string_view>(dtype_names())));
-    rates[*dtype] = read(entry);
+    read_rates(entry, rates[*dtype]);
     entry.reject_unknown_keys();
   }
+}
+
+// Shares that are not told are the efficiency, which `known` memory has told already.
+MemoryRates read_memory_rates(const Config& config, const MemoryRates* known, Time launch) {
+  MemoryRates rates;
+  if (known != nullptr) {
+    rates = *known;
+    read_efficiency(config, "efficiency", rates.efficiency);
+  } else {
+    const double usual = read_share(config, "efficiency", 1);
+    rates = {usual, usual, usual, usual, usual, usual, usual, usual, launch};
+  }
+  read_efficiency(config, "norm", rates.norm);
+  read_efficiency(config, "norm_backward", rates.norm_backward);
+  read_efficiency(config, "activation", rates.activation);
+  read_efficiency(config, "rotary", rates.rotary);
+  read_efficiency(config, "permute", rates.permute);
+  read_efficiency(config, "gather", rates.gather);
+  read_efficiency(config, "loss", rates.loss);
+  if (const auto own = config.find("launch")) rates.launch = own->time();
+  read_range(config, rates.range);
+  if (const auto cache = config.find("cache")) {
+    rates.cache = cache->bytes();
+    rates.cache_bandwidth = config.at("cache_bandwidth").bandwidth();
+  }
+  config.reject_unknown_keys();
   return rates;
 }
 
+void set_ranges(KernelRates& rates, const FittedRange& range) {
+  for (auto& [dtype, of] : rates.matrix) of.range = range;
+  for (auto& [dtype, of] : rates.attention) of.range = range;
+  for (std::optional<AttentionRates>* const of : {&rates.flash_2, &rates.flash_triton, &rates.scan}) {
+    if (*of) (*of)->range = range;
+  }
+  rates.memory.range = range;
+}
+
+// Those of the device that `like` names, which has its own.
+KernelRates rates_like(const Config& like) {
+  const Device device = load_device(name_or_path(like), like.where());
+  if (!device.kernels)
+    throw Error(like.where(), fmt::format("{} has no rates of kernels", device.name), "name another device");
+  return *device.kernels;
+}
+
 KernelRates read_kernel_rates(const Config& config) {
-  KernelRates rates;
-  constexpr std::int64_t kMostProcessors = 1 << 20;
-  rates.processors = config.at("processors").count(1, kMostProcessors);
-  if (const auto threads = config.find("threads")) rates.threads = threads->count(1, kMostProcessors);
-  rates.launch = config.at("launch").time();
-  rates.matrix = read_by_type<MatrixRates>(config, "matrix", [](const Config& c) {
-    return MatrixRates{read_share(c, "efficiency", 1), read_number(c, "ramp"), read_share(c, "tile_128", 1),
-                       read_share(c, "tile_64", 1), read_range(c)};
-  });
-  const auto passes = [](const Config& c) {
-    return AttentionRates{read_share(c, "forward", 1), read_share(c, "backward", 1), read_number(c, "ramp"),
-                          read_range(c)};
+  const auto like = config.find("like");
+  KernelRates rates = like ? rates_like(*like) : KernelRates();
+  // Before those that classes have of their own.
+  if (const auto all = config.find("range")) {
+    FittedRange range;
+    read_range(config, range);
+    set_ranges(rates, range);
+  }
+  // Needed, but where another device has them.
+  const auto own = [&](std::string_view key) {
+    return like ? config.find(key) : std::optional(config.at(key));
   };
-  rates.attention = read_by_type<AttentionRates>(config, "attention", passes);
+  constexpr std::int64_t kMostProcessors = 1 << 20;
+  if (const auto processors = own("processors")) rates.processors = processors->count(1, kMostProcessors);
+  if (const auto threads = config.find("threads")) rates.threads = threads->count(1, kMostProcessors);
+  if (const auto launch = own("launch")) rates.launch = launch->time();
+  read_by_type(config, "matrix", rates.matrix);
+  read_by_type(config, "attention", rates.attention);
   const auto of_all_types = [&](std::string_view key, std::optional<AttentionRates>& found) {
     const auto entry = config.find(key);
     if (!entry) return;
-    found = passes(*entry);
+    if (!found) found.emplace();
+    read_rates(*entry, *found);
     entry->reject_unknown_keys();
   };
   of_all_types("flash_2", rates.flash_2);
   of_all_types("flash_triton", rates.flash_triton);
   of_all_types("scan", rates.scan);
-  rates.memory.launch = rates.launch;
-  if (const auto memory = config.find("memory")) {
-    const double usual = read_share(*memory, "efficiency", 1);
-    const auto launch = memory->find("launch");
-    rates.memory = {usual,
-                    read_share(*memory, "norm", usual),
-                    read_share(*memory, "norm_backward", usual),
-                    read_share(*memory, "activation", usual),
-                    read_share(*memory, "rotary", usual),
-                    read_share(*memory, "permute", usual),
-                    read_share(*memory, "gather", usual),
-                    read_share(*memory, "loss", usual),
-                    launch ? launch->time() : rates.launch,
-                    read_range(*memory)};
-    if (const auto cache = memory->find("cache")) {
-      rates.memory.cache = cache->bytes();
-      rates.memory.cache_bandwidth = memory->at("cache_bandwidth").bandwidth();
-    }
-    memory->reject_unknown_keys();
+  if (!like) rates.memory.launch = rates.launch;
+  if (const auto memory = config.find("memory"))
+    rates.memory = read_memory_rates(*memory, like ? &rates.memory : nullptr, rates.launch);
+  if (const auto sustained = config.find("sustained")) {
+    const bool is_percent = sustained->text().ends_with('%');
+    rates.sustained = is_percent ? sustained->fraction() : parse_real(sustained->text(), sustained->where());
+    // Times of another program may round at the peak itself.
+    constexpr double kRounding = 1e-6;
+    if (!(rates.sustained > 0) || rates.sustained > most_sustained(rates) * (1 + kRounding))
+      throw Error(sustained->where(),
+                  fmt::format("expected more than 0 and at most {:.4g}, at which products run at the peak",
+                              most_sustained(rates)));
   }
-  rates.sustained = read_share(config, "sustained", 1);
   rates.source = config.text_at("source");
   config.reject_unknown_keys();
   return rates;

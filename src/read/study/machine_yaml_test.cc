@@ -104,6 +104,57 @@ TEST(DeviceYaml, ReadsTheRangesOfFits) {
   }
 }
 
+TEST(DeviceYaml, KernelsMayBeLikeThoseOfAnotherDevice) {
+  const auto read = [](const std::string& kernels) {
+    return read_device(Config::parse(kDevice + ("kernels: {like: h100-sxm" + kernels + "}\n"), "d.yaml"));
+  };
+  const KernelRates known = *load_device("h100-sxm", "").kernels;
+  const KernelRates same = *read("").kernels;
+  EXPECT_EQ(same.processors, known.processors);
+  EXPECT_EQ(same.launch, known.launch);
+  EXPECT_EQ(same.scan->forward, known.scan->forward);
+  EXPECT_EQ(same.memory.cache, known.memory.cache);
+  EXPECT_EQ(same.source, "");
+  const KernelRates other =
+      *read(
+           ", processors: 7, matrix: {bf16: {ramp: 3}, fp16: {efficiency: 0.5}}, range: "
+           "[0, 0], attention: {fp8: {range: [1, 2]}}, memory: {efficiency: 0.5}")
+           .kernels;
+  EXPECT_EQ(other.processors, 7);
+  EXPECT_EQ(other.matrix.at(DType::bf16).ramp, 3);
+  EXPECT_EQ(other.matrix.at(DType::bf16).efficiency, known.matrix.at(DType::bf16).efficiency);
+  EXPECT_EQ(other.matrix.at(DType::fp16).efficiency, 0.5);
+  EXPECT_EQ(other.memory.efficiency, 0.5);
+  EXPECT_EQ(other.memory.norm, known.memory.norm);
+  EXPECT_TRUE(other.matrix.at(DType::bf16).range.is_of_nothing());
+  EXPECT_TRUE(other.scan->range.is_of_nothing());
+  EXPECT_TRUE(other.memory.range.is_of_nothing());
+  EXPECT_EQ(other.attention.at(DType::fp8).range.most, 2) << "it says its own";
+  EXPECT_TRUE(are_of_nothing(*read(", range: [0, 0]").kernels));
+  EXPECT_EQ(error_of([&] {
+              read_device(Config::parse(std::string(kDevice) + "kernels: {like: tpu-v4}\n", "d.yaml"));
+            }),
+            "d.yaml:9:17: kernels.like: tpu-v4 has no rates of kernels\n  hint: name another device");
+  EXPECT_NE(error_of([&] {
+              read_device(Config::parse(std::string(kDevice) + "kernels: {}\n", "d.yaml"));
+            }).find("'processors' is missing"),
+            std::string::npos);
+}
+
+// Kernels that have become better than those of the tables, as far as the peak.
+TEST(DeviceYaml, TrainingLoopsAreNoFasterThanThePeak) {
+  const auto read = [](const std::string& sustained) {
+    return read_device(
+        Config::parse(kDevice + ("kernels: {processors: 4, launch: 1us, matrix: {fp16: {efficiency: 0.5}}, "
+                                 "sustained: " +
+                                 sustained + "}\n"),
+                      "d.yaml"));
+  };
+  EXPECT_EQ(read("2").kernels->sustained, 2);
+  EXPECT_EQ(read("70%").kernels->sustained, 0.7);
+  for (const std::string wrong : {"2.1", "0", "-1", "x"}) EXPECT_THROW(read(wrong), Error) << wrong;
+}
+
 TEST(MachineYaml, ReadsDimensions) {
   const Machine machine = read_machine(Config::parse(kMachine, "m.yaml"));
   EXPECT_EQ(machine.name, "pair");

@@ -33,19 +33,19 @@ double& compute_share(Study& study) {
   return has_rates(study) ? study.machine.device.kernels->sustained : study.machine.device.matrix_efficiency;
 }
 
-// The factor that makes a share 1.
-double largest(double share) {
-  return -std::log(share);
+// Of that share, as far as products run at the device's peak.
+double most_compute(const Study& study) {
+  return has_rates(study) ? most_sustained(*study.machine.device.kernels) : 1.0;
 }
 
 class Calibrator {
  public:
   Calibrator(const std::vector<MeasuredStudy>& steps, Progress& meter) : steps_(steps), meter_(meter) {
     Study first = steps.front().study;
-    most_.compute = largest(compute_share(first));
+    most_.compute = std::log(most_compute(first) / compute_share(first));
     most_.communication = std::numeric_limits<double>::infinity();
     for (const Dimension& dimension : first.machine.dimensions)
-      most_.communication = std::min(most_.communication, largest(dimension.efficiency));
+      most_.communication = std::min(most_.communication, -std::log(dimension.efficiency));
     least_.compute = least_.communication = std::log(kSlowest);
   }
 
@@ -70,8 +70,9 @@ class Calibrator {
 
   // `study` with the factors.
   static Study scaled(Study study, const Point& point) {
+    const double most = most_compute(study);
     double& share = compute_share(study);
-    share = std::min(1.0, share * std::exp(point.compute));
+    share = std::min(most, share * std::exp(point.compute));
     for (Dimension& dimension : study.machine.dimensions)
       dimension.efficiency = std::min(1.0, dimension.efficiency * std::exp(point.communication));
     return study;

@@ -694,14 +694,18 @@ std::string text_of(const Plan& plan) {
 
 std::string text_of(const PlanPrepared& plan) {
   const bool repeats = plan.plan.recompute == Recompute::block;
-  if (!plan.sharded || (plan.plan.stage_blocks.empty() && !repeats)) return text_of(plan.plan);
-  const StageCut stages = cut_stages(*plan.sharded, plan.plan, kWhere);
+  if (plan.plan.stage_blocks.empty() && !repeats) return text_of(plan.plan);
+  // Stages are cut alike whatever the load of experts and the devices.
+  const std::shared_ptr<const ShardedModel> sharded =
+      plan.sharded ? plan.sharded
+                   : std::make_shared<const ShardedModel>(shard_model(*plan.model, plan.plan, 0, kWhere));
+  const StageCut stages = cut_stages(*sharded, plan.plan, kWhere);
   Plan same = plan.plan;
   same.stage_blocks.clear();
-  if (cut_stages(*plan.sharded, same, kWhere) != stages) same.stage_blocks = plan.plan.stage_blocks;
+  if (cut_stages(*sharded, same, kWhere) != stages) same.stage_blocks = plan.plan.stage_blocks;
   if (repeats && plan.plan.recompute_blocks == 0) {
     same.recompute = Recompute::none;
-  } else if (repeats && repeats_all(*plan.sharded, plan.plan, stages)) {
+  } else if (repeats && repeats_all(*sharded, plan.plan, stages)) {
     same.recompute = Recompute::full;
   }
   return text_of(same);

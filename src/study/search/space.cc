@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/size_list.h"
 #include "base/units_text.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
@@ -160,26 +161,11 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
   if (dots == std::string::npos) {
     values.push_back(text);
   } else {
-    const auto end = [&](const std::string& number) -> std::int64_t {
-      const bool digits = !number.empty() && number.find_first_not_of("0123456789 ") == std::string::npos;
-      return digits ? parse_count(number, where) : -1;
-    };
-    const std::int64_t from = end(text.substr(0, dots)), to = end(text.substr(dots + 2));
-    if (from < 0 || to < from)
-      throw Error(where, fmt::format("'{}' is not a range", text),
-                  "a range has two whole numbers and goes up, such as 1..8");
+    values = numbers_of_range(text, where);
     const bool has_zero =
         axis.key == "plan.zero" || axis.key == "plan.hybrid_shard" || axis.key == "plan.recompute_blocks";
-    if (from == 0 && !has_zero)
+    if (values.front() == "0" && !has_zero)
       throw Error(where, fmt::format("the range '{}' begins too low", text), "the lowest value is 1");
-    if (from == 0 && to > 0) values.emplace_back("0");
-    // Ranges go by doubling and end with their last value.
-    std::int64_t n = std::max<std::int64_t>(from, 1);
-    while (n < to) {
-      values.push_back(std::to_string(n));
-      n = n <= to / 2 ? 2 * n : to;
-    }
-    values.push_back(std::to_string(to));
   }
   for (std::string& value : values) {
     if (std::ranges::find(axis.values, value) == axis.values.end()) axis.values.push_back(std::move(value));

@@ -108,13 +108,10 @@ class Sweep {
 
   SweepResult run() {
     const Clock::time_point begin = Clock::now();
-    result_.study = file_.study();
-    result_.keys = file_.keys();
-    result_.runs.resize(file_.size());
+    result_ = sweep_outline(request_);
     settings_.resize(file_.size());
     warnings_.resize(file_.size());
     mistakes_ = std::vector<std::optional<Error>>(file_.size());
-    for (std::size_t i = 0; i < file_.size(); ++i) result_.runs[i].values = file_.values_of(i);
     read_runs();
     look_up_runs();
     foresee();
@@ -300,7 +297,7 @@ class Sweep {
       std::vector<std::string> values = std::move(run.values);
       run = result_.runs[first->second];
       run.values = std::move(values);
-      run.known = run.state != SweepState::open;
+      run.is_repeated = true;
     }
   }
 
@@ -319,8 +316,14 @@ class Sweep {
 
 }  // namespace
 
-std::vector<std::string> sweep_keys(const SweepRequest& request) {
-  return SweepFile(request.file, request.settings).keys();
+SweepResult sweep_outline(const SweepRequest& request) {
+  const SweepFile file(request.file, request.settings);
+  SweepResult outline;
+  outline.study = file.study();
+  outline.keys = file.keys();
+  outline.runs.resize(file.size());
+  for (std::size_t i = 0; i < file.size(); ++i) outline.runs[i].values = file.values_of(i);
+  return outline;
 }
 
 SweepResult run_sweep(const SweepRequest& request, Crew& crew) {

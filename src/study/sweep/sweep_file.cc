@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/size_list.h"
 #include "base/units_text.h"
 #include "read/file_format.h"
 #include "read/study.h"
@@ -20,10 +21,14 @@ std::string path_from(const std::string& folder, const std::string& path) {
 }
 
 // Keys above others first, so that what is set below a key stays.
-std::size_t depth_of(const std::string& key) {
+std::size_t depth_of(std::string_view key) {
   return key == kStudy ? 0
                        : 1 + static_cast<std::size_t>(std::count(key.begin(), key.end(), '.') +
                                                       std::count(key.begin(), key.end(), '['));
+}
+
+std::string key_of(const Override& setting) {
+  return setting.setting.substr(0, setting.setting.find('='));
 }
 
 std::string shown(const Config& value) {
@@ -33,23 +38,6 @@ std::string shown(const Config& value) {
 // "1..64": powers of two, and the end.
 bool is_range(const Config& value) {
   return value.is_scalar() && value.text().find("..") != std::string::npos;
-}
-std::vector<std::string> range_of(const Config& value) {
-  const std::string text = value.text();
-  const std::size_t dots = text.find("..");
-  const std::int64_t from = parse_count(text.substr(0, dots), value.where());
-  const std::int64_t to = parse_count(text.substr(dots + 2), value.where());
-  if (from < 1 || to < from) {
-    throw Error(value.where(), fmt::format("'{}' is not a range", text),
-                "a range goes up from at least 1, such as 1..8");
-  }
-  std::vector<std::string> numbers;
-  for (std::int64_t n = from; n < to; n *= 2) {
-    numbers.push_back(std::to_string(n));
-    if (n > to / 2) break;
-  }
-  numbers.push_back(std::to_string(to));
-  return numbers;
 }
 
 }  // namespace
@@ -65,16 +53,23 @@ SweepFile::SweepFile(const std::string& path, std::vector<Override> settings)
     throw Error(file.where(), "is a study, and not a sweep of one",
                 "put it under 'study' and what is to vary under 'vary' (docs/formats/sweep.md)");
   }
-  const Config study = file.at(kStudy);
-  inline_ = study.is_map();
-  study_name_ = inline_ ? path : path_from(study.folder(), study.text());
+  const auto axes = file.find("vary");
+  // Where studies vary, each run has its own.
+  if (file.has(kStudy) || !axes || !axes->is_map() || !axes->has(kStudy)) {
+    const Config study = file.at(kStudy);
+    inline_ = study.is_map();
+    study_name_ = inline_ ? path : path_from(study.folder(), study.text());
+  } else {
+    inline_ = false;
+    study_name_ = path;
+  }
   if (const auto runs = file.find("runs")) {
     const std::vector<Config> items = runs->items();
     if (items.empty()) throw Error(runs->where(), "the list is empty", "give at least one run");
     for (const Config& run : items) read_run(run);
   }
-  if (const auto vary = file.find("vary")) {
-    for (const auto& [key, values] : vary->entries()) read_axis(key, values);
+  if (axes) {
+    for (const auto& [key, values] : axes->entries()) read_axis(key, values);
   }
   file.reject_unknown_keys();
   if (keys_.empty()) {
@@ -91,6 +86,7 @@ SweepFile::SweepFile(const std::string& path, std::vector<Override> settings)
                   "leave values out; 'armilla search' finds the best plan of large spaces");
     }
   }
+  check_places();
   // A study that is not there is no matter of the single run.
   const bool varied = std::find(keys_.begin(), keys_.end(), kStudy) != keys_.end();
   if (inline_ || varied) return;
@@ -109,7 +105,7 @@ void SweepFile::read_axis(const std::string& key, const Config& values) {
   }
   Axis axis{key, {}};
   if (is_range(values)) {
-    for (const std::string& number : range_of(values))
+    for (const std::string& number : numbers_of_range(values.text(), values.where()))
       axis.values.push_back({number, number, values.where()});
   } else {
     if (!values.is_list()) {
@@ -134,10 +130,36 @@ void SweepFile::read_run(const Config& run) {
 
 void SweepFile::check_settings() const {
   for (const Override& setting : settings_) {
-    const std::string key = setting.setting.substr(0, setting.setting.find('='));
+    const std::string key = key_of(setting);
     if (std::find(keys_.begin(), keys_.end(), key) == keys_.end()) continue;
     throw Error(setting.where.empty() ? "--set " + setting.setting : setting.where,
                 fmt::format("'{}' varies in {}", key, path_), "take it out of one of them");
+  }
+}
+
+// One key may be written in several ways: an item of a list by its number or its name.
+void SweepFile::check_places() const {
+  std::vector<std::pair<std::string, std::string>> keys;  // and who sets it, if not this file
+  for (const Override& setting : settings_)
+    keys.emplace_back(key_of(setting), setting.where.empty() ? "--set " + setting.setting : setting.where);
+  for (const std::string& key : keys_) {
+    if (key != kStudy) keys.emplace_back(key, "");
+  }
+  std::optional<Config> first;
+  try {
+    first = config_of(0);
+  } catch (const Error&) {
+    return;  // the run says it
+  }
+  for (std::size_t a = 0; a < keys.size(); ++a) {
+    const std::optional<Config::Place> place = first->place_of(keys[a].first);
+    for (std::size_t b = std::max(a + 1, settings_.size()); place && b < keys.size(); ++b) {
+      if (first->place_of(keys[b].first) != place) continue;
+      throw Error(keys[a].second.empty() ? path_ : keys[a].second,
+                  fmt::format("'{}' is '{}', which varies{}", keys[a].first, keys[b].first,
+                              keys[a].second.empty() ? ", too" : " in " + path_),
+                  "take it out of one of them");
+    }
   }
 }
 
@@ -163,13 +185,10 @@ std::vector<std::string> SweepFile::values_of(std::size_t run) const {
 }
 
 Config SweepFile::config_of(std::size_t run) const {
-  std::vector<Setting> settings = settings_of(run);
-  std::stable_sort(settings.begin(), settings.end(),
-                   [](const Setting& a, const Setting& b) { return depth_of(a.first) < depth_of(b.first); });
   std::string study = study_name_;
   bool from_file = !inline_;
   std::vector<Override> overrides = settings_;
-  for (const auto& [key, value] : settings) {
+  for (const auto& [key, value] : settings_of(run)) {
     if (key != kStudy) {
       overrides.emplace_back(key + "=" + value.yaml, value.where, path_);
       continue;
@@ -178,6 +197,9 @@ Config SweepFile::config_of(std::size_t run) const {
     study = path_from(named.folder(), named.text());
     from_file = true;
   }
+  std::stable_sort(overrides.begin(), overrides.end(), [](const Override& a, const Override& b) {
+    return depth_of(key_of(a)) < depth_of(key_of(b));
+  });
   if (from_file) return Config::read(study, overrides, expand_machine);
   // The study is a part of this file: its keys begin with "study." here, which no reader of a study knows.
   const std::string prefix = std::string(kStudy) + ".";

@@ -112,6 +112,37 @@ TEST_F(SweepTest, KeysInsideOfAMachine) {
   EXPECT_NE(time_of(result.runs[0]), time_of(result.runs[1]));
 }
 
+// A setting of all runs stands below a key that varies above it, and is one key in whatever way it
+// is written.
+TEST_F(SweepTest, SettingsHoldBelowWhatVaries) {
+  const std::string varied =
+      std::string(kSmallStudy) + "vary:\n  plan.ranks: [16]\n  plan.micro_batch: [1]\n";
+  SweepRequest request = request_of(varied + "  plan.zero: [3]\n  machine: [dgx-a100, dgx-h100]\n");
+  const SweepResult fast = run(request);
+  request.settings = {"machine.dimensions[1].bandwidth=1Gbps"};
+  const SweepResult slow = run(request);
+  ASSERT_EQ(slow.count(SweepState::done), 2) << slow.runs[0].message;
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_GT(time_of(slow.runs[i]), 2 * time_of(fast.runs[i]));
+  const std::string text = varied + "  machine.dimensions[1].bandwidth: [10GB/s, 20GB/s]\n";
+  for (const std::string key : {"machine.dimensions.1.bandwidth", "machine.dimensions.rail.bandwidth"}) {
+    request = request_of(text);
+    request.settings = {Override(key + "=1Gbps")};
+    EXPECT_THAT(error_of([&] { run(request); }),
+                HasSubstr(key + "' is 'machine.dimensions[1].bandwidth', which varies in "));
+    EXPECT_THAT(refusal(text + "  " + key + ": [1GB/s]\n"),
+                HasSubstr("'machine.dimensions[1].bandwidth' is '" + key + "', which varies, too"));
+  }
+}
+
+// Of studies that vary no one need be named beside them.
+TEST_F(SweepTest, StudiesMayBeAllThatVaries) {
+  const std::string a = write("sweep_a.yaml", "model: {name: gpt2-345m, layers: 1}\nmachine: dgx-a100\n");
+  const std::string b = write("sweep_b.yaml", "model: {name: gpt2-345m, layers: 2}\nmachine: dgx-a100\n");
+  const SweepResult result = run("vary: {study: [" + a + ", " + b + "], plan.ranks: 0..1}\n");
+  EXPECT_EQ(result.count(SweepState::done), 2) << result.runs[1].message;
+  EXPECT_EQ(result.runs.size(), 4U) << "no plan is of 0 ranks";
+}
+
 TEST_F(SweepTest, WhatIsKnownIsNotRunAgain) {
   const std::string text = std::string(kSmallStudy) + "vary: {plan.tensor: [1, 2]}\n";
   const SweepResult first = run(text), second = run(text);
@@ -208,7 +239,8 @@ TEST_F(SweepTest, RefusedRunsStopNoOther) {
 TEST_F(SweepTest, EqualRunsAreRunOnce) {
   const SweepResult result = run(std::string(kSmallStudy) + "runs: [{plan.tensor: 2}, {plan.tensor: '2'}]\n");
   EXPECT_EQ(result.count(SweepState::done), 2);
-  EXPECT_EQ(result.known(), 1);
+  EXPECT_EQ(result.known(), 0);
+  EXPECT_EQ(result.repeated(), 1);
   EXPECT_EQ(result.runs[0].hash, result.runs[1].hash);
 }
 

@@ -33,7 +33,7 @@ std::string write_sweep_json(const SweepResult& result) {
                     {"state", name_of(run.state)},
                     {"message", run.state == SweepState::failed ? Json(run.message) : Json(nullptr)},
                     {"figures", figures_json(run)},
-                    {"known", run.known},
+                    {"known", run.known || run.is_repeated},
                     {"elapsed_s", run.elapsed_seconds},
                     {"hash", run.hash}});
   }
@@ -43,7 +43,7 @@ std::string write_sweep_json(const SweepResult& result) {
                       {"complete", result.complete()},
                       {"done", result.count(SweepState::done)},
                       {"failed", result.count(SweepState::failed)},
-                      {"known", result.known()},
+                      {"known", result.known() + result.repeated()},
                       {"elapsed_s", result.elapsed_seconds},
                       {"runs", runs}});
 }

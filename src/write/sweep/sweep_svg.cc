@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 
+#include "base/amount.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/units_text.h"
 #include "ir/derived/headline.h"
 #include "write/format/svg.h"
 #include "write/sweep.h"
@@ -24,47 +25,59 @@ constexpr std::array<std::string_view, 3> kDashes = {"none", "6 3", "2 2"};
 constexpr std::size_t kMostLinesOfSweep = kLineColours.size() * kDashes.size(), kMostMaps = 36;
 constexpr double kPlotWidth = 460, kPlotSide = 300, kAround = 76, kLegendLine = 15, kLegendWidth = 300;
 
-// A value's place on an axis: the number it begins with, in units of its own.
+// A value's place on an axis: its size, where all values are quantities of one kind.
 struct Tick {
   std::string text;
   std::optional<double> number;
 };
 
-double prefix_of(std::string_view unit) {
-  constexpr std::string_view kPrefixes = "munpkKMGTPE";
-  constexpr std::array kFactors = {1e-3, 1e-6, 1e-9, 1e-12, 1e3, 1e3, 1e6, 1e9, 1e12, 1e15, 1e18};
-  if (unit.size() < 2) return 1;
-  const std::size_t at = kPrefixes.find(unit.front());
-  if (at == std::string_view::npos) return 1;
-  if (unit[1] != 'i' || kFactors[at] < 1) return kFactors[at];
-  return std::exp2(10 * std::round(std::log10(kFactors[at]) / 3));
-}
-
-// "100 GB/s" is larger than "50 GB/s", "8" than "4". Nothing for what is no number.
-std::optional<double> number_of(std::string_view text) {
+// A quantity, in the unit of its kind.
+struct Amount {
+  std::size_t kind = 0;
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
-  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  while (unit.starts_with(' ')) unit.remove_prefix(1);
-  if (unit.find_first_of(" ,") != std::string_view::npos) return std::nullopt;
-  return value * prefix_of(unit);
+};
+
+// "100GB/s" is larger than "50GB/s", "1min" than "30s", "8" than "4". Nothing for what is no quantity.
+std::optional<Amount> amount_of(const std::string& text) {
+  using Parse = double (*)(const std::string&);
+  constexpr std::array<Parse, 9> kParsers = {
+      [](const std::string& t) { return parse_real(t, ""); },
+      [](const std::string& t) { return parse_amount(t, ""); },
+      [](const std::string& t) { return static_cast<double>(parse_time(t, "").value); },
+      [](const std::string& t) { return static_cast<double>(parse_bytes(t, "").value); },
+      [](const std::string& t) { return parse_bandwidth(t, "").value; },
+      [](const std::string& t) { return parse_flop_rate(t, "").value; },
+      [](const std::string& t) { return parse_frequency(t, "").value; },
+      [](const std::string& t) { return parse_power(t, "").value; },
+      [](const std::string& t) { return parse_fraction(t, ""); }};
+  for (std::size_t kind = 0; kind < kParsers.size(); ++kind) {
+    try {
+      // Amounts are numbers with a suffix.
+      return Amount{std::max<std::size_t>(kind, 1), kParsers[kind](text)};
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return std::nullopt;
 }
 
-// Whole numbers of the text, in the order of the axis: by number where all values are numbers.
+// In the order of the axis: by size where values have one.
 std::vector<Tick> ticks_of(const SweepResult& result, std::size_t key) {
   std::vector<Tick> ticks;
   for (const SweepRun& run : result.runs) {
     const std::string& text = run.values[key];
     if (std::none_of(ticks.begin(), ticks.end(), [&](const Tick& tick) { return tick.text == text; }))
-      ticks.push_back({text, number_of(text)});
+      ticks.push_back({text, std::nullopt});
   }
-  if (std::all_of(ticks.begin(), ticks.end(), [](const Tick& tick) { return tick.number.has_value(); })) {
-    std::stable_sort(ticks.begin(), ticks.end(),
-                     [](const Tick& a, const Tick& b) { return *a.number < *b.number; });
-  } else {
-    for (Tick& tick : ticks) tick.number.reset();
+  std::vector<Amount> amounts;
+  for (const Tick& tick : ticks) {
+    const std::optional<Amount> amount = amount_of(tick.text);
+    if (!amount || (!amounts.empty() && amount->kind != amounts.front().kind)) return ticks;
+    amounts.push_back(*amount);
   }
+  for (std::size_t i = 0; i < ticks.size(); ++i) ticks[i].number = amounts[i].value;
+  std::stable_sort(ticks.begin(), ticks.end(),
+                   [](const Tick& a, const Tick& b) { return *a.number < *b.number; });
   return ticks;
 }
 
@@ -94,10 +107,13 @@ double round_step(double step) {
   return 10 * power;
 }
 
+// Of long ones both ends: lists often begin alike. The whole shows where the mouse rests.
 std::string tick_text(const std::string& text) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMost = 18, kBegin = 8, kEnd = 7;
   if (text.empty()) return "-";
-  return svg_text(text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...");
+  if (text.size() <= kMost) return svg_text(text);
+  return svg_text(text.substr(0, kBegin) + "..." + text.substr(text.size() - kEnd)) +
+         fmt::format("<title>{}</title>", svg_text(text));
 }
 
 std::size_t column_called(const std::string& name) {
@@ -132,10 +148,20 @@ class SweepPlotter {
     for (std::size_t key = 0; plot.over.empty() && key < std::min<std::size_t>(result.keys.size(), 2); ++key)
       over_.push_back(key);
     for (const SweepRun& run : result.runs) groups_[others_of(run)].push_back(&run);
-    find_range();
+    if (over_.size() == 1 && groups_.size() > kMostLinesOfSweep) {
+      throw Error("--svg", fmt::format("would have {} lines", groups_.size()),
+                  "two keys of --over make a heat map for each combination of the others");
+    }
+    if (over_.size() == 2 && groups_.size() > kMostMaps) {
+      throw Error("--svg", fmt::format("would have {} heat maps", groups_.size()),
+                  fmt::format("the most are {}: vary fewer keys besides the two of --over", kMostMaps));
+    }
   }
 
-  std::string draw() const { return over_.size() == 1 ? lines() : heat_maps(); }
+  std::string draw() {
+    find_range();
+    return over_.size() == 1 ? lines() : heat_maps();
+  }
 
  private:
   // What tells the lines, or the maps, apart.
@@ -166,15 +192,12 @@ class SweepPlotter {
   std::string_view column() const { return headline_figures()[column_].name; }
 
   std::string lines() const {
-    if (groups_.size() > kMostLinesOfSweep) {
-      throw Error("--svg", fmt::format("would have {} lines", groups_.size()),
-                  "two keys of --over make a heat map for each combination of the others");
-    }
     const std::vector<Tick> ticks = ticks_of(result_, over_[0]);
     const std::vector<double> places = places_of(ticks, kPlotWidth);
     // From zero, where that does not flatten the lines; to round numbers.
     const double low = least_ >= 0 && least_ < 0.5 * most_ ? 0 : least_;
-    const double step = round_step((most_ > low ? most_ - low : std::max(std::abs(most_), 1e-30)) / 5);
+    const double span = most_ > low ? most_ - low : most_ != 0 ? std::abs(most_) : 1;
+    const double step = round_step(span / 5);
     const double from = std::floor(low / step) * step, to = (std::floor(most_ / step) + 1) * step;
     const auto height_of = [&](double value) { return kPlotSide - (value - from) / (to - from) * kPlotSide; };
     std::string svg = fmt::format(
@@ -240,10 +263,6 @@ class SweepPlotter {
   }
 
   std::string heat_maps() const {
-    if (groups_.size() > kMostMaps) {
-      throw Error("--svg", fmt::format("would have {} heat maps", groups_.size()),
-                  fmt::format("the most are {}: vary fewer keys besides the two of --over", kMostMaps));
-    }
     const std::vector<Tick> columns = ticks_of(result_, over_[0]), rows = ticks_of(result_, over_[1]);
     const double cell_width = std::max(56.0, kPlotWidth / static_cast<double>(columns.size()));
     const double cell_height = std::clamp(kPlotSide / static_cast<double>(rows.size()), 18.0, 48.0);
@@ -301,9 +320,8 @@ class SweepPlotter {
 
 }  // namespace
 
-void check_sweep_plot(const std::vector<std::string>& keys, const SweepPlot& plot) {
-  column_called(plot.column);
-  keys_called(keys, plot.over);
+void check_sweep_plot(const SweepResult& outline, const SweepPlot& plot) {
+  SweepPlotter(outline, plot);
 }
 
 std::string write_sweep_svg(const SweepResult& result, const SweepPlot& plot) {

@@ -1,5 +1,6 @@
 #include "write/sweep.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,6 +99,29 @@ TEST(SweepPlots, OneKeyIsLines) {
   EXPECT_EQ(circles, 5U);
 }
 
+// By what they stand for: minutes are more than seconds, bits less than bytes, B a thousand million.
+TEST(SweepPlots, QuantitiesStandByTheirSize) {
+  const std::vector<std::vector<const char*>> keys = {{"10s", "30s", "1min", "5min", "0.5h"},
+                                                      {"300B", "1T", "15T"},
+                                                      {"50Gbps", "100Gbps", "25GB/s", "1Tbps"},
+                                                      {"2", "1e1", "20"}};
+  for (const auto& values : keys) {
+    SweepResult result;
+    result.keys = {"key"};
+    for (std::size_t i = values.size(); i-- > 0;) result.runs.push_back(finished({values[i]}, 0));
+    const std::string svg = write_sweep_svg(result, {});
+    for (std::size_t i = 1; i < values.size(); ++i)
+      EXPECT_LT(svg.find(fmt::format(">{}<", values[i - 1])), svg.find(fmt::format(">{}<", values[i])))
+          << values[i];
+    EXPECT_THAT(svg, HasSubstr(">0.2<")) << "the axis of what is zero everywhere";
+  }
+  SweepResult mixed;
+  mixed.keys = {"key"};
+  for (const char* const value : {"2s", "1s", "1GB/s"}) mixed.runs.push_back(finished({value}, 1));
+  const std::string svg = write_sweep_svg(mixed, {});
+  EXPECT_LT(svg.find(">2s<"), svg.find(">1s<")) << "in the order of the sweep";
+}
+
 TEST(SweepPlots, TwoKeysAreAHeatMap) {
   const std::string svg = write_sweep_svg(small_sweep(), {});
   EXPECT_THAT(svg, HasSubstr(">failed</text>"));
@@ -121,6 +145,12 @@ TEST(SweepPlots, WhatCannotBeDrawnIsRefused) {
   for (int i = 0; i < 30; ++i) wide.runs.push_back(finished({"1GB/s", std::to_string(i)}, 1));
   EXPECT_THAT(refusal(wide, {"iteration_time_s", {"machine.dimensions[0].bandwidth"}}),
               HasSubstr("would have 30 lines"));
+  for (SweepRun& run : wide.runs) run.figures.clear();
+  EXPECT_THAT(error_of([&] {
+                check_sweep_plot(wide, {"mfu", {"machine.dimensions[0].bandwidth"}});
+              }),
+              HasSubstr("would have 30 lines"))
+      << "before any is run";
 }
 
 }  // namespace

@@ -77,6 +77,8 @@ std::string write_sweep_text(const SweepResult& result, const TextStyle& style) 
     sum += fmt::format(", {} not run", with_separators(open));
   if (result.known() > 0)
     sum += fmt::format("; {} of them known from before", with_separators(result.known()));
+  if (const std::int64_t repeated = result.repeated(); repeated > 0)
+    sum += fmt::format("; {} of them the same as another run", with_separators(repeated));
   text += "\n" + wrap(sum, "", style.width);
   constexpr std::size_t kMostNotes = 5;
   for (std::size_t i = 0; i < std::min(result.notes.size(), kMostNotes); ++i)
