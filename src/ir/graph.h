@@ -83,7 +83,8 @@ struct Program {
   std::vector<std::uint64_t> payload;  // by kind
   std::vector<Lane> lane;
   // Of delays that stand for nodes that follow each other, which the host issues one by one
-  // (lower/fused_slots.h): index into Graph::parts, kWhole of any other node. Empty: none is one.
+  // (lower/fused_slots.h): index into Graph::parts, kWhole of any other node. Empty: none is one. A node of
+  // no parts is issued along with the one before it, by the same call.
   std::vector<std::uint32_t> parts;
   std::vector<std::uint64_t> file_id;  // what messages call a node; empty: the dense id
   std::vector<std::uint32_t> first_dependence = {0};

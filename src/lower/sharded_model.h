@@ -56,6 +56,9 @@ struct PassStep {
   ExpertRouting routing{};   // of an all-to-all of tokens, as in ir/graph.h
   bool counted_on_device = false;  // likewise
   std::int32_t processors = 0;
+  // A framework launches the step by the same call as the one before it: a host that issues operators needs
+  // no time of its own for it.
+  bool along = false;
   // Steps of the same pass it needs. Empty: only what the pass as a whole waits for. Computations run in
   // order anyway.
   std::vector<std::uint32_t> after;

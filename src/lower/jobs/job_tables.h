@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -45,6 +46,11 @@ class JobTables {
     graph_.parts.emplace_back(times.begin(), times.end());
     return static_cast<std::uint32_t>(graph_.parts.size() - 1);
   }
+  // Of nodes that the host issues along with the one before.
+  std::uint32_t no_parts() {
+    if (!no_parts_) no_parts_ = parts({});
+    return *no_parts_;
+  }
 
  private:
   struct WorkHash {
@@ -53,6 +59,7 @@ class JobTables {
 
   Graph& graph_;
   const Plan& plan_;
+  std::optional<std::uint32_t> no_parts_;
   std::unordered_map<Work, std::uint32_t, WorkHash> works_;
   std::map<std::pair<std::int64_t, bool>, std::uint32_t> customs_;  // by bytes and direction
   std::map<std::pair<GroupAxis, std::vector<std::int64_t>>, std::uint32_t> families_;

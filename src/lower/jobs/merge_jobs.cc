@@ -53,11 +53,13 @@ class Merger {
   void add_tables(const PlacedJob& job) {
     const Graph& part = *job.graph;
     offsets_ = {graph_.families.size(),  graph_.works.size(),  graph_.collectives.size(),
-                graph_.transfers.size(), graph_.custom.size(), graph_.layers.size()};
+                graph_.transfers.size(), graph_.custom.size(), graph_.layers.size(),
+                graph_.parts.size()};
     for (const GroupFamily& family : part.families) add_family(job, family);
     graph_.works.insert(graph_.works.end(), part.works.begin(), part.works.end());
     graph_.custom.insert(graph_.custom.end(), part.custom.begin(), part.custom.end());
     graph_.layers.insert(graph_.layers.end(), part.layers.begin(), part.layers.end());
+    graph_.parts.insert(graph_.parts.end(), part.parts.begin(), part.parts.end());
     for (CollectiveCall call : part.collectives) {
       call.family += static_cast<std::uint32_t>(offsets_.families);
       if (call.custom >= 0) call.custom += static_cast<std::int32_t>(offsets_.custom);
@@ -98,6 +100,9 @@ class Merger {
     for (std::uint32_t& name : added.name) name = names_[name];
     for (std::int32_t& layer : added.layer) {
       if (layer >= 0) layer += static_cast<std::int32_t>(offsets_.layers);
+    }
+    for (std::uint32_t& parts : added.parts) {
+      if (parts != kWhole) parts += static_cast<std::uint32_t>(offsets_.parts);
     }
     // What a payload indexes depends on the node's kind; delays and memory accesses carry their amount
     // itself.
@@ -144,7 +149,7 @@ class Merger {
   }
 
   struct Offsets {
-    std::size_t families = 0, works = 0, collectives = 0, transfers = 0, custom = 0, layers = 0;
+    std::size_t families = 0, works = 0, collectives = 0, transfers = 0, custom = 0, layers = 0, parts = 0;
   };
 
   Graph graph_;

@@ -31,7 +31,7 @@ std::int64_t experts_quantised_by(const Work& work) {
 // PyTorch's collectives of tensor parallelism go through autograd and wrappers: the host needs for one what
 // it needs for three operators (docs/models/kernels.md), two of which the device hardly notices.
 std::int64_t operators_before(const PassStep& step, const ShardedModel& model, const Plan& plan) {
-  if (plan.host != Host::eager || issue_time_of(plan) == Time(0)) return 0;
+  if (plan.host != Host::eager || issue_time_of(plan) == Time(0) || step.along) return 0;
   if (step.kind == NodeKind::compute) return experts_quantised_by(model.works[step.work]);
   const bool is_wrapped = step.kind == NodeKind::collective && step.axis == GroupAxis::tensor &&
                           plan.framework == Framework::pytorch;
@@ -87,6 +87,7 @@ class TemplateBuilder {
       }
     }
     const bool leave_out = is_left_out(step, part_, plan_);
+    is_issued_ = is_issued_ && step.along;
     if (!leave_out) {
       append(step, needs);
       needs = {};
@@ -101,6 +102,9 @@ class TemplateBuilder {
     TemplateStep made;
     made.phase = step.phase;
     made.name = tables_.name(model_.names[step.name]);
+    // Where the step that would bring it is left out it comes by itself.
+    made.along = step.along && is_issued_;
+    is_issued_ = true;
     for (std::int64_t i = 0; i < operators_before(step, model_, plan_); ++i) {
       made.kind = NodeKind::compute;
       made.payload = tables_.work(operator_alone());
@@ -195,6 +199,7 @@ class TemplateBuilder {
   JobTables& tables_;
   PassTemplate result_;
   bool entered_ = false;             // by a computation
+  bool is_issued_ = false;           // what a step goes along with
   std::vector<std::uint32_t> kept_;  // per step of the pass, its place in the template or kLeftOut
   std::vector<Needs> left_out_;      // per step of the pass, what those wait for that wait for it
 };

@@ -27,6 +27,7 @@ struct TemplateStep {
   NodeKind kind = NodeKind::compute;
   Phase phase = Phase::forward;
   bool enters = false;  // waits for whatever the pass as a whole waits for
+  bool along = false;   // as PassStep::along
   std::uint32_t name = 0;
   std::uint64_t payload = 0;
   std::uint32_t family = kNoFamily;                // of a collective

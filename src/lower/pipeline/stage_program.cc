@@ -460,6 +460,7 @@ class StageEmitter {
     const NodeLabel label{step.phase, step.name, pass.layer};
     if (step.kind == NodeKind::compute) {
       cursor.ids.push_back(writer_.compute(label, static_cast<std::uint32_t>(step.payload), waits_));
+      note_issue(step, cursor.ids.back());
       return;
     }
     // Communication is outside of the chain of computations and has to be told what it follows.
@@ -468,7 +469,12 @@ class StageEmitter {
     if (in_turn) take_turn(step.family);
     const std::uint32_t node = writer_.communicate(step.kind, label, step.payload, waits_);
     cursor.ids.push_back(node);
+    note_issue(step, node);
     if (in_turn) latest_of_family_[step.family] = node;
+  }
+
+  void note_issue(const TemplateStep& step, std::uint32_t node) {
+    if (step.along && issue_time_of(plan_) > Time(0)) writer_.stand_for(node, tables_.no_parts());
   }
 
   // Where no slot waits for the communications of the one before, those of one communicator follow each

@@ -234,16 +234,23 @@ class BlockWriter {
     if (step.work != kNoStep) writer.link(std::move(step));
   }
 
+  // One call launches all pieces, of messages and of products.
+  static PassStep along(PassStep step) {
+    step.along = true;
+    return step;
+  }
+
   // A product's piece starts once the tokens it works on are there. Returns the last gather.
   static std::uint32_t pieces_after_gather(PassWriter& writer, const PassStep& gather,
                                            const PassStep& product) {
     std::uint32_t gathered = writer.chain(), computed = kNoStep;
-    for (std::int64_t p = 0; p < kPieces; ++p) gathered = writer.free(gather, {gathered});
+    for (std::int64_t p = 0; p < kPieces; ++p)
+      gathered = writer.free(p == 0 ? gather : along(gather), {gathered});
     // Gathers follow each other, so their indices are consecutive and a product's piece finds its own by
     // counting.
     const auto first = gathered - static_cast<std::uint32_t>(kPieces - 1);
     for (std::uint32_t piece = first; piece <= gathered; ++piece)
-      computed = writer.free(product, {piece, computed});
+      computed = writer.free(along(product), {piece, computed});
     writer.set_chain(computed);
     return gathered;
   }
@@ -253,8 +260,8 @@ class BlockWriter {
   static void pieces_before_scatter(PassWriter& writer, const PassStep& product, const PassStep& scatter) {
     std::uint32_t computed = writer.chain(), scattered = kNoStep;
     for (std::int64_t p = 0; p < kPieces; ++p) {
-      computed = writer.free(product, {computed});
-      scattered = writer.free(scatter, {computed, scattered});
+      computed = writer.free(p == 0 ? product : along(product), {computed});
+      scattered = writer.free(along(scatter), {computed, scattered});
     }
     writer.set_chain(scattered);
   }

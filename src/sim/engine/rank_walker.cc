@@ -511,6 +511,7 @@ Time RankWalker::end_of(std::int32_t r, std::uint32_t node, Time begin, Time dur
   const std::uint32_t written = written_node(rank, node);
   if (!program.has_parts(written) || program.issue_time == Time(0)) return later(begin, duration);
   const std::vector<Time>& parts = context_.graph.parts[program.parts[written]];
+  if (parts.empty()) return later(begin, duration);
   Time issued = issued_at(rank, node);
   // All issued before it begins: nothing holds it up.
   if (later(issued, saturating_multiply(program.issue_time, std::ssize(parts) - 1)) <= begin)

@@ -527,7 +527,9 @@ Graph with_host_nodes(const Graph& graph, Time issue) {
     for (std::uint32_t node = 0; node < original.size(); ++node) {
       std::vector<std::uint32_t> dependences;
       for (const std::uint32_t before : original.dependences(node)) dependences.push_back(place[before]);
-      if (original.lane[node] == Lane::device || original.lane[node] == Lane::communication) {
+      if (original.has_parts(node)) {
+        if (!issued.empty()) dependences.push_back(issued.front());
+      } else if (original.lane[node] == Lane::device || original.lane[node] == Lane::communication) {
         std::vector<std::uint32_t> before = issued;
         if (original.kind[node] == NodeKind::collective &&
             graph.collectives[original.payload[node]].counted_on_device)
@@ -545,6 +547,7 @@ Graph with_host_nodes(const Graph& graph, Time issue) {
   return explicit_graph;
 }
 
+// Some along with the one before.
 TEST(Simulate, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
   std::mt19937 random(11);
   const Study study = study_of({dimension(DimensionKind::ring, 4)});
@@ -556,8 +559,14 @@ TEST(Simulate, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
       for (std::uint32_t node = 0; node < program.size(); ++node) {
         if (random() % 4 == 0) before.push_back(node);
       }
-      program.add(NodeKind::delay, Phase::other, 1, -1, random() % 2'000'000, before);
-      if (random() % 6 == 0) program.lane.back() = Lane::none;
+      const std::uint32_t node =
+          program.add(NodeKind::delay, Phase::other, 1, -1, random() % 2'000'000, before);
+      if (random() % 6 == 0) {
+        program.lane.back() = Lane::none;
+      } else if (random() % 3 == 0) {
+        graph.parts.resize(1);
+        program.set_parts(node, 0);
+      }
     }
     const Time issue = nanoseconds(static_cast<std::int64_t>(random() % 1500));
     program.issue_time = issue;

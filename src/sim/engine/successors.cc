@@ -13,8 +13,9 @@ std::vector<std::uint32_t> issues_of(const Graph& graph, const Program& program)
   std::uint32_t count = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
     if (program.has_parts(node)) {
-      issues[node] = count + 1;
-      count += static_cast<std::uint32_t>(graph.parts[program.parts[node]].size());
+      const auto parts = static_cast<std::uint32_t>(graph.parts[program.parts[node]].size());
+      issues[node] = count + std::min(parts, 1U);
+      count += parts;
     } else if (program.lane[node] == Lane::device || program.lane[node] == Lane::communication) {
       issues[node] = ++count;
     }

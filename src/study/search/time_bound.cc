@@ -49,7 +49,7 @@ const StagePaths::Times& StagePaths::of(const std::vector<std::uint32_t>& shapes
     for (const Pass* const pass : passes) {
       for (const PassStep& step : pass->steps) {
         if (step.kind != NodeKind::compute) continue;
-        ++times.computations;
+        times.computations += step.along ? 0 : 1;
         times.computing += work_times_[step.work];
       }
     }
