@@ -28,7 +28,8 @@ Scale scale_of(const std::vector<PlanOutcome>& plans, double length, const Value
     scale.least = std::min(scale.least, value(plan));
     scale.most = std::max(scale.most, value(plan));
   }
-  const double room = std::max(0.05 * (scale.most - scale.least), 1e-9 * scale.most);
+  // Wide enough for the digits of the ticks to differ, be all plans alike.
+  const double room = std::max(0.05 * (scale.most - scale.least), scale.most > 0 ? 0.01 * scale.most : 0.5);
   scale.least = std::max(0.0, scale.least - room);
   scale.most += room;
   return scale;
