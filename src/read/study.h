@@ -18,7 +18,8 @@ namespace armilla {
 // machines/README.md lists them. Every figure has its unit; a relative path is relative to the folder of the
 // file it stands in.
 
-Device read_device(const Config& config);
+// `in_turn`: how many devices have named the next as what they are like.
+Device read_device(const Config& config, int in_turn = 0);
 // `device:` inside is a device name, a path or a whole device mapping. `warnings`: what a file of its links
 // says that has no effect.
 Machine read_machine(const Config& config, std::vector<std::string>* warnings = nullptr);
@@ -32,7 +33,7 @@ std::vector<std::string> devices_meant(std::string_view name);
 std::vector<std::string> machines_meant(std::string_view name);
 // A name that means one of the compiled-in ones, or the path of a YAML file. Throws Error with "did you
 // mean".
-Device load_device(const std::string& name_or_path, const std::string& where);
+Device load_device(const std::string& name_or_path, const std::string& where, int in_turn = 0);
 Machine load_machine(const std::string& name_or_path, const std::string& where,
                      std::vector<std::string>* warnings = nullptr);
 

@@ -187,8 +187,9 @@ Names machines_meant(std::string_view name) {
   return found.empty() ? machines_with(devices_meant(name)) : found;
 }
 
-Device load_device(const std::string& name_or_path, const std::string& where) {
-  return read_document<Device>(device_document(name_or_path, where), is_path(name_or_path), read_device);
+Device load_device(const std::string& name_or_path, const std::string& where, int in_turn) {
+  return read_document<Device>(device_document(name_or_path, where), is_path(name_or_path),
+                               [in_turn](const Config& config) { return read_device(config, in_turn); });
 }
 
 Machine load_machine(const std::string& name_or_path, const std::string& where,

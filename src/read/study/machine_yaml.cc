@@ -178,17 +178,21 @@ void set_ranges(KernelRates& rates, const FittedRange& range) {
   rates.memory.range = range;
 }
 
-// Those of the device that `like` names, which has its own.
-KernelRates rates_like(const Config& like) {
-  const Device device = load_device(name_or_path(like), like.where());
+// Those of the device that `like` names, which may be like another in turn, though not in a circle.
+KernelRates rates_like(const Config& like, int in_turn) {
+  constexpr int kMostInTurn = 4;
+  if (in_turn == kMostInTurn)
+    throw Error(like.where(), "is like another device, as that is like another, and so on",
+                "name a device that has rates of its own");
+  const Device device = load_device(name_or_path(like), like.where(), in_turn + 1);
   if (!device.kernels)
     throw Error(like.where(), fmt::format("{} has no rates of kernels", device.name), "name another device");
   return *device.kernels;
 }
 
-KernelRates read_kernel_rates(const Config& config) {
+KernelRates read_kernel_rates(const Config& config, int in_turn) {
   const auto like = config.find("like");
-  KernelRates rates = like ? rates_like(*like) : KernelRates();
+  KernelRates rates = like ? rates_like(*like, in_turn) : KernelRates();
   // Before those that classes have of their own.
   if (const auto all = config.find("range")) {
     FittedRange range;
@@ -402,7 +406,7 @@ void read_interconnect(const Config& config, Machine& machine, std::vector<std::
 
 }  // namespace
 
-Device read_device(const Config& config) {
+Device read_device(const Config& config, int in_turn) {
   require_mapping(config, "a device", "a device has the keys 'memory', 'memory_bandwidth' and 'vector_rate'");
   Device device;
   device.name = read_name(config);
@@ -449,7 +453,7 @@ Device read_device(const Config& config) {
   read_efficiency(config, "memory_efficiency", device.memory_efficiency);
   if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
   if (const auto issue = config.find("issue_time")) device.issue_time = issue->time();
-  if (const auto kernels = config.find("kernels")) device.kernels = read_kernel_rates(*kernels);
+  if (const auto kernels = config.find("kernels")) device.kernels = read_kernel_rates(*kernels, in_turn);
   device.source = config.text_at("source");
   device.unverified = read_unverified(config, figures);
   // A changed device is no longer that of its file: its name says so, and figures that the user gave are not

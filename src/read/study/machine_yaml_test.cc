@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error_testing.h"
+#include "base/folder_testing.h"
 
 namespace armilla {
 namespace {
@@ -135,6 +136,10 @@ TEST(DeviceYaml, KernelsMayBeLikeThoseOfAnotherDevice) {
               read_device(Config::parse(std::string(kDevice) + "kernels: {like: tpu-v4}\n", "d.yaml"));
             }),
             "d.yaml:9:17: kernels.like: tpu-v4 has no rates of kernels\n  hint: name another device");
+  const std::string self = path_for_test("like_itself.yaml").string();
+  std::ofstream(self) << kDevice << "kernels: {like: " << self << "}\n";
+  EXPECT_NE(error_of([&] { load_device(self, ""); }).find("name a device that has rates of its own"),
+            std::string::npos);
   EXPECT_NE(error_of([&] {
               read_device(Config::parse(std::string(kDevice) + "kernels: {}\n", "d.yaml"));
             }).find("'processors' is missing"),
