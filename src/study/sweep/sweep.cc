@@ -297,7 +297,7 @@ class Sweep {
       std::vector<std::string> values = std::move(run.values);
       run = result_.runs[first->second];
       run.values = std::move(values);
-      run.is_repeated = true;
+      run.is_repeated = run.state != SweepState::open;
     }
   }
 

@@ -112,7 +112,12 @@ std::string tick_text(const std::string& text) {
   constexpr std::size_t kMost = 18, kBegin = 8, kEnd = 7;
   if (text.empty()) return "-";
   if (text.size() <= kMost) return svg_text(text);
-  return svg_text(text.substr(0, kBegin) + "..." + text.substr(text.size() - kEnd)) +
+  // No character is cut in two.
+  const auto whole = [&](std::size_t at) {
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
+    return at;
+  };
+  return svg_text(text.substr(0, whole(kBegin)) + "..." + text.substr(whole(text.size() - kEnd))) +
          fmt::format("<title>{}</title>", svg_text(text));
 }
 

@@ -115,6 +115,10 @@ TEST(SweepPlots, QuantitiesStandByTheirSize) {
           << values[i];
     EXPECT_THAT(svg, HasSubstr(">0.2<")) << "the axis of what is zero everywhere";
   }
+  SweepResult odd;
+  odd.keys = {"key"};
+  odd.runs.push_back(finished({"./aaaaa\xC3\xB6xxxxxx\xC3\xB6xxxxxx"}, 1));
+  EXPECT_THAT(write_sweep_svg(odd, {}), HasSubstr(">./aaaaa\xC3\xB6...xxxxxx<title>"));
   SweepResult mixed;
   mixed.keys = {"key"};
   for (const char* const value : {"2s", "1s", "1GB/s"}) mixed.runs.push_back(finished({value}, 1));
