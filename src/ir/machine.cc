@@ -90,14 +90,15 @@ const Device& device_of(const Machine& machine, std::int64_t rank) {
 
 // What to do about ranks that do not fill whole groups of `covered`: other counts, or fewer devices of every
 // group (most of them), as where jobs of 256 take 64 GPUs of racks of 72.
-std::string ways_to_fill(const Machine& machine, std::int64_t ranks, std::int64_t covered) {
+std::string ways_to_fill(const Machine& machine, std::int64_t ranks, std::int64_t covered, bool elastic) {
   const std::int64_t below = ranks / covered * covered;
   std::string ways = fmt::format("the nearest counts that do are {} and {}", below, below + covered);
   const Dimension& innermost = machine.dimensions.front();
-  if (innermost.size != covered || !innermost.cables.empty()) return ways;
+  if (innermost.size != covered || !innermost.cables.empty() || !machine.graph.empty()) return ways;
   std::int64_t part = covered - 1;
   while (2 * part >= covered && ranks % part != 0) --part;
-  if (2 * part >= covered && part > 1)
+  const bool has_groups = elastic || ranks / part <= rank_count(machine) / covered;
+  if (2 * part >= covered && part > 1 && has_groups)
     ways += fmt::format(", or take {} of each group: machine.dimensions.0.size={}", part, part);
   return ways;
 }
@@ -116,7 +117,7 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
         throw Error(where,
                     fmt::format("{} ranks do not fill whole groups of {} on machine '{}'", ranks, covered,
                                 machine.name),
-                    ways_to_fill(machine, ranks, covered));
+                    ways_to_fill(machine, ranks, covered, elastic));
       }
       // Cables name members: nobody says how those of a larger node would be joined.
       if (!dimension.cables.empty() && ranks / covered > dimension.size)

@@ -76,6 +76,10 @@ TEST(Machine, RaggedAndExcessiveRankCountsAreErrors) {
   EXPECT_EQ(machine_error(12, false),
             "--ranks: 12 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
             "that do are 8 and 16, or take 6 of each group: machine.dimensions.0.size=6");
+  EXPECT_EQ(machine_error(30, false),
+            "--ranks: 30 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
+            "that do are 24 and 32")
+      << "there are no five groups to take 6 of";
   EXPECT_EQ(machine_error(64, false),
             "--ranks: 64 ranks do not fit machine 'pod' of 32 devices\n  hint: use at most 32 ranks or "
             "enlarge a dimension of the machine");

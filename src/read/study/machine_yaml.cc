@@ -161,10 +161,11 @@ MemoryRates read_memory_rates(const Config& config, const MemoryRates* known, Ti
   read_efficiency(config, "loss", rates.loss);
   if (const auto own = config.find("launch")) rates.launch = own->time();
   read_range(config, rates.range);
-  if (const auto cache = config.find("cache")) {
-    rates.cache = cache->bytes();
-    rates.cache_bandwidth = config.at("cache_bandwidth").bandwidth();
-  }
+  if (const auto cache = config.find("cache")) rates.cache = cache->bytes();
+  if (const auto speed = config.find("cache_bandwidth")) rates.cache_bandwidth = speed->bandwidth();
+  // One says nothing without the other.
+  if ((rates.cache > Bytes(0)) != (rates.cache_bandwidth.value > 0))
+    config.at(rates.cache > Bytes(0) ? "cache_bandwidth" : "cache");
   config.reject_unknown_keys();
   return rates;
 }
@@ -223,8 +224,10 @@ KernelRates read_kernel_rates(const Config& config, int in_turn) {
   if (const auto memory = config.find("memory"))
     rates.memory = read_memory_rates(*memory, like ? &rates.memory : nullptr, rates.launch);
   if (const auto sustained = config.find("sustained")) {
-    const bool is_percent = sustained->text().ends_with('%');
-    rates.sustained = is_percent ? sustained->fraction() : parse_real(sustained->text(), sustained->where());
+    std::string text = sustained->text();
+    const bool is_percent = text.ends_with('%');
+    if (is_percent) text.pop_back();
+    rates.sustained = parse_real(text, sustained->where()) / (is_percent ? 100 : 1);
     // Times of another program may round at the peak itself.
     constexpr double kRounding = 1e-6;
     if (!(rates.sustained > 0) || rates.sustained > most_sustained(rates) * (1 + kRounding))

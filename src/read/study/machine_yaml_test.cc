@@ -157,6 +157,7 @@ TEST(DeviceYaml, TrainingLoopsAreNoFasterThanThePeak) {
   };
   EXPECT_EQ(read("2").kernels->sustained, 2);
   EXPECT_EQ(read("70%").kernels->sustained, 0.7);
+  EXPECT_EQ(read("150%").kernels->sustained, 1.5);
   for (const std::string wrong : {"2.1", "0", "-1", "x"}) EXPECT_THROW(read(wrong), Error) << wrong;
 }
 

@@ -86,7 +86,6 @@ SweepFile::SweepFile(const std::string& path, std::vector<Override> settings)
                   "leave values out; 'armilla search' finds the best plan of large spaces");
     }
   }
-  check_places();
   // A study that is not there is no matter of the single run.
   const bool varied = std::find(keys_.begin(), keys_.end(), kStudy) != keys_.end();
   if (inline_ || varied) return;
@@ -137,24 +136,18 @@ void SweepFile::check_settings() const {
   }
 }
 
-// One key may be written in several ways: an item of a list by its number or its name.
-void SweepFile::check_places() const {
+// Of one run. One key may be written in several ways: an item of a list by its number or its name.
+void SweepFile::check_places(const Config& study, const std::vector<Setting>& varied) const {
   std::vector<std::pair<std::string, std::string>> keys;  // and who sets it, if not this file
   for (const Override& setting : settings_)
     keys.emplace_back(key_of(setting), setting.where.empty() ? "--set " + setting.setting : setting.where);
-  for (const std::string& key : keys_) {
+  for (const auto& [key, value] : varied) {
     if (key != kStudy) keys.emplace_back(key, "");
   }
-  std::optional<Config> first;
-  try {
-    first = config_of(0);
-  } catch (const Error&) {
-    return;  // the run says it
-  }
   for (std::size_t a = 0; a < keys.size(); ++a) {
-    const std::optional<Config::Place> place = first->place_of(keys[a].first);
+    const std::optional<Config::Place> place = study.place_of(keys[a].first);
     for (std::size_t b = std::max(a + 1, settings_.size()); place && b < keys.size(); ++b) {
-      if (first->place_of(keys[b].first) != place) continue;
+      if (study.place_of(keys[b].first) != place) continue;
       throw Error(keys[a].second.empty() ? path_ : keys[a].second,
                   fmt::format("'{}' is '{}', which varies{}", keys[a].first, keys[b].first,
                               keys[a].second.empty() ? ", too" : " in " + path_),
@@ -188,7 +181,8 @@ Config SweepFile::config_of(std::size_t run) const {
   std::string study = study_name_;
   bool from_file = !inline_;
   std::vector<Override> overrides = settings_;
-  for (const auto& [key, value] : settings_of(run)) {
+  const std::vector<Setting> varied = settings_of(run);
+  for (const auto& [key, value] : varied) {
     if (key != kStudy) {
       overrides.emplace_back(key + "=" + value.yaml, value.where, path_);
       continue;
@@ -200,7 +194,11 @@ Config SweepFile::config_of(std::size_t run) const {
   std::stable_sort(overrides.begin(), overrides.end(), [](const Override& a, const Override& b) {
     return depth_of(key_of(a)) < depth_of(key_of(b));
   });
-  if (from_file) return Config::read(study, overrides, expand_machine);
+  if (from_file) {
+    Config config = Config::read(study, overrides, expand_machine);
+    check_places(config, varied);
+    return config;
+  }
   // The study is a part of this file: its keys begin with "study." here, which no reader of a study knows.
   const std::string prefix = std::string(kStudy) + ".";
   for (Override& setting : overrides) {
@@ -218,7 +216,9 @@ Config SweepFile::config_of(std::size_t run) const {
       throw Error(path, error.message, error.hint);  // the place in the file is added where this is called
     }
   };
-  return Config::read(path_, overrides, expand).at(kStudy);
+  Config config = Config::read(path_, overrides, expand).at(kStudy);
+  check_places(config, varied);
+  return config;
 }
 
 }  // namespace armilla

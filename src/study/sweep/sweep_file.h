@@ -40,7 +40,7 @@ class SweepFile {
   void read_run(const Config& run);
   void add_key(const std::string& key);
   void check_settings() const;
-  void check_places() const;
+  void check_places(const Config& study, const std::vector<Setting>& varied) const;
   std::vector<Setting> settings_of(std::size_t run) const;
 
   std::string path_;
