@@ -22,6 +22,13 @@ std::string nearest_divisors(std::int64_t whole, std::int64_t asked) {
   return fmt::format("{} or {}", below, above);
 }
 
+std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
+  for (std::int64_t divisor = std::min(number, most); divisor > 1; --divisor) {
+    if (number % divisor == 0) return divisor;
+  }
+  return 1;
+}
+
 std::string nearest_multiples(std::int64_t unit, std::int64_t asked) {
   const std::int64_t below = asked / unit * unit;
   if (below <= 0) return fmt::format("{}", unit);

@@ -7,6 +7,8 @@
 #include <iterator>
 
 #include "base/checked.h"
+#include "base/nearest_divisor.h"
+#include "ir/derived/torus_slice.h"
 
 namespace armilla {
 
@@ -103,15 +105,42 @@ std::string ways_to_fill(const Machine& machine, std::int64_t ranks, std::int64_
   return ways;
 }
 
+// The dimensions that a job finds. Slices are of whole cubes, which the machine's own sizes are; several of
+// them are as large as can be.
+std::vector<Dimension> dimensions_for(const Machine& machine, std::int64_t ranks, std::int64_t block,
+                                      const std::string& where) {
+  std::vector<Dimension> dimensions = machine.dimensions;
+  if (machine.largest_slice == 0) return dimensions;
+  const std::size_t rings = dimensions.size() - 1;
+  const std::int64_t cube = dimensions.front().size;
+  std::int64_t of_cube = 1;
+  for (std::size_t d = 0; d < rings; ++d) of_cube *= cube;
+  std::int64_t slice = ranks;
+  if (ranks > machine.largest_slice) {
+    const std::int64_t cubes = machine.largest_slice / of_cube;
+    slice = ranks % of_cube == 0 ? of_cube * largest_divisor(ranks / of_cube, cubes) : 0;
+  }
+  std::vector<std::int64_t> sides;
+  if (slice > 0) sides = slice_sides(slice, rings, cube, block);
+  if (sides.empty())
+    throw Error(where, fmt::format("{} ranks are no slice of machine '{}'", ranks, machine.name),
+                fmt::format("ranks could be {}", nearest_multiples(of_cube, ranks)));
+  for (std::size_t d = 0; d < rings; ++d) dimensions[d].size = sides[d];
+  return dimensions;
+}
+
 // Inner dimensions are filled first; the last one that is needed may be used in part.
-Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where) {
+Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where,
+                   std::int64_t block) {
+  const std::vector<Dimension> dimensions = dimensions_for(machine, ranks, block, where);
   Machine part = machine;
+  part.largest_slice = 0;
   part.dimensions.clear();
   std::int64_t covered = 1;
-  for (std::size_t d = 0; d < machine.dimensions.size() && covered < ranks; ++d) {
-    Dimension dimension = machine.dimensions[d];
+  for (std::size_t d = 0; d < dimensions.size() && covered < ranks; ++d) {
+    Dimension dimension = dimensions[d];
     const std::int64_t whole = checked_multiply(covered, dimension.size, machine.name);
-    const bool grows = elastic && d + 1 == machine.dimensions.size();
+    const bool grows = elastic && d + 1 == dimensions.size();
     if (ranks < whole || grows) {
       if (ranks % covered != 0) {
         throw Error(where,
@@ -134,6 +163,11 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
     throw Error(where,
                 fmt::format("{} ranks do not fit machine '{}' of {} devices", ranks, machine.name, covered),
                 fmt::format("use at most {} ranks or enlarge a dimension of the machine", covered));
+  }
+  // Links of a graph belong to a dimension whether or not ranks are told apart by it.
+  for (std::size_t d = part.dimensions.size(); d < machine.dimensions.size() && !machine.graph.empty(); ++d) {
+    part.dimensions.push_back(machine.dimensions[d]);
+    part.dimensions.back().size = 1;
   }
   // Nothing rests on figures of dimensions that are left out.
   std::erase_if(part.unverified, [&](const std::string& figure) {
@@ -259,6 +293,7 @@ std::string dump_machine(const Machine& machine) {
   for (const OtherDevices& other : machine.others)
     text += fmt::format("ranks {} to {} {}", other.first, other.last, dump_device(other.device));
   if (machine.elastic) text += "elastic\n";
+  if (machine.largest_slice > 0) text += fmt::format("slices of at most {}\n", machine.largest_slice);
   if (machine.host_power) text += fmt::format("host power {}\n", machine.host_power->value);
   for (const Dimension& d : machine.dimensions) {
     text += fmt::format("dimension {} {} {} bandwidth {} B/s latency {} ps efficiency {}\n", d.name,

@@ -173,6 +173,10 @@ struct Machine {
   std::vector<std::string> unverified;
   std::optional<Power> host_power{};  // of the rest of a server, per device
   bool elastic = false;  // the last dimension takes any size: a building block, not one finished cluster
+  // Of a torus of cubes of the size that its rings have: jobs get slices of at most so many devices, whole
+  // cubes or a part of one, as even as they can be (derived/torus_slice.h); the last dimension joins slices.
+  // 0: no torus, or one that is filled from its first dimension on.
+  std::int64_t largest_slice = 0;
   // The links one by one, where they are no hierarchy; empty: those of the dimensions. Has at least as many
   // devices as the dimensions, which then say how collectives are planned.
   Interconnect graph{};
@@ -195,9 +199,11 @@ std::uint32_t device_number(const Machine& machine, std::int64_t rank);
 const Device& device_of(const Machine& machine, std::int64_t rank);
 
 // The first `ranks` devices as a machine of their own: inner dimensions stay whole, one is cut, outer ones
-// fall away; the last dimension may grow when `elastic`. Throws Error with the nearest possible counts when
-// `ranks` leaves a dimension ragged.
-Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where);
+// fall away; the last dimension may grow when `elastic`. Of a torus that is handed out in slices, one of so
+// many, or as few as hold them, shaped for blocks of so many ranks that talk most. Throws Error with the
+// nearest possible counts when `ranks` leaves a dimension ragged.
+Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where,
+                   std::int64_t block = 1);
 
 void validate_machine(const Machine& machine);
 

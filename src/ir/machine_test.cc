@@ -72,6 +72,52 @@ TEST(Machine, DoesNotGrowBeyondItsCables) {
             "  hint: use fewer ranks, or give the machine a dimension above");
 }
 
+Dimension ring_of_four(const char* name) {
+  Dimension ring = two_levels().dimensions.front();
+  ring.name = name;
+  ring.kind = DimensionKind::ring;
+  ring.size = 4;
+  return ring;
+}
+
+TEST(Machine, ATorusIsHandedOutInSlices) {
+  Machine machine = two_levels();
+  Dimension joining = machine.dimensions.back();
+  joining.name = "dcn";
+  joining.size = 1;
+  machine.dimensions = {ring_of_four("x"), ring_of_four("y"), ring_of_four("z"), joining};
+  machine.elastic = true;
+  machine.largest_slice = 4096;
+  machine.unverified = {"x.latency", "dcn.latency"};
+  const auto shape = [&](std::int64_t ranks, std::int64_t block) {
+    return sizes(with_ranks(machine, ranks, true, "", block));
+  };
+  EXPECT_EQ(shape(512, 1), (std::vector<std::int64_t>{8, 8, 8}));
+  EXPECT_EQ(shape(3072, 16), (std::vector<std::int64_t>{16, 12, 16}));
+  EXPECT_EQ(shape(6144, 1), (std::vector<std::int64_t>{12, 16, 16, 2}));
+  EXPECT_EQ(shape(4, 1), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(shape(1, 1), (std::vector<std::int64_t>{}));
+  EXPECT_EQ(with_ranks(machine, 512, true, "").unverified, std::vector<std::string>{"x.latency"});
+  EXPECT_EQ(with_ranks(machine, 6144, true, "").unverified, machine.unverified);
+  // A slice is a machine like others.
+  EXPECT_EQ(sizes(with_ranks(with_ranks(machine, 512, true, ""), 64, false, "")),
+            (std::vector<std::int64_t>{8, 8}));
+  for (const auto& [ranks, hint] : {std::pair(100, "64 or 128"), {48, "64"}, {4100, "4096 or 4160"}})
+    EXPECT_EQ(error_of([&, count = ranks] { with_ranks(machine, count, true, "--ranks"); }),
+              "--ranks: " + std::to_string(ranks) + " ranks are no slice of machine '" + machine.name +
+                  "'\n  hint: ranks could be " + hint);
+  const std::string told = dump_machine(machine);
+  machine.largest_slice = 256;
+  EXPECT_NE(dump_machine(machine), told);
+}
+
+TEST(Machine, LinksOfAGraphKeepTheirDimensions) {
+  Machine machine = two_levels();
+  machine.graph.nodes = {{NetworkNodeKind::device, "a"}, {NetworkNodeKind::device, "b"}};
+  EXPECT_EQ(sizes(with_ranks(machine, 8, false, "")), (std::vector<std::int64_t>{8, 1}));
+  EXPECT_EQ(sizes(with_ranks(machine, 1, false, "")), (std::vector<std::int64_t>{1, 1}));
+}
+
 TEST(Machine, RaggedAndExcessiveRankCountsAreErrors) {
   EXPECT_EQ(machine_error(12, false),
             "--ranks: 12 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "

@@ -66,7 +66,10 @@ struct Operator {
   // For models that come with a parallel plan in mind; readers of plain graphs leave the defaults.
   Split split = Split::tokens;
   std::int64_t ways = 0;  // most parts `split` can make (heads, features); beyond it parts are copies. 0: any
-  bool expert = false;    // one of several experts' share of the tokens: divided by expert parallelism
+  // Of a parameter with sparse gradients (EmbeddingBag with sparse=True): elements of it that the forward
+  // pass reads at most, which alone have gradients and are updated. 0: all.
+  std::int64_t updates = 0;
+  bool expert = false;  // one of several experts' share of the tokens: divided by expert parallelism
   Exchange exchange = Exchange::none;
   bool core_attention = false;  // Part::core_attn
   Parts parts{};                // others of a layer that it is in
@@ -111,6 +114,11 @@ struct ModelFacts {
   std::int64_t expert_groups = 1, active_expert_groups = 1;
   DType dispatch_dtype = DType::unknown;  // of tokens on their way to experts where the plan computes in fp8
 };
+
+// Of recommendation models: what expert parallelism divides are tables, and nothing is routed.
+inline bool has_tables_for_experts(const ModelFacts& facts) {
+  return facts.family == "dlrm";
+}
 
 // An operator type whose work is not known. Its memory traffic is counted, its arithmetic is not.
 struct UnknownOperator {

@@ -179,6 +179,15 @@ Time issue_time_of(const Plan& plan) {
   return plan.issue_time.value_or(plan.host == Host::eager ? kEagerIssue : Time(0));
 }
 
+std::int64_t innermost_block(const Plan& plan) {
+  std::int64_t block = 1;
+  for (const Axis axis : plan.order) {
+    if (axis != Axis::tensor && axis != Axis::context) break;
+    block *= axis == Axis::tensor ? plan.tensor : plan.context;
+  }
+  return block;
+}
+
 bool stops_early(const Plan& plan) {
   if (plan.recompute != Recompute::full && plan.recompute != Recompute::block) return false;
   return plan.recompute_early_stop.value_or(plan.framework == Framework::pytorch);

@@ -200,6 +200,9 @@ LossKernel loss_kernel_of(const Plan& plan);  // never automatic
 // What the CPU needs for an operator under a plan whose host is decided; 0: it is ahead always.
 Time issue_time_of(const Plan& plan);
 
+// Ranks of tensor and context parallelism that are neighbours: those axes that come first in the order.
+std::int64_t innermost_block(const Plan& plan);
+
 // Whether blocks are done again, and only as far as the backward pass reads.
 bool stops_early(const Plan& plan);
 

@@ -78,6 +78,7 @@ struct WeightGroup {
   // Every tensor rank holds them whole but saw only its share of the tokens (sequence parallelism: norms,
   // routers): their gradients are summed over the tensor group once per iteration.
   bool tensor_partial = false;
+  std::int64_t updated = 0;  // where gradients are sparse, elements that have any after a micro-batch; 0: all
 };
 
 struct BlockShape {

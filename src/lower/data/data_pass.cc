@@ -12,11 +12,16 @@
 namespace armilla {
 namespace {
 
-// Reads gradients, master weights (of weights narrower than fp32) and states, writes weights and states.
+// Reads gradients, master weights (of weights narrower than fp32) and states, writes weights and states; of
+// what is updated.
 Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& plan) {
-  const std::int64_t elements = ceil_divide(bucket.elements, ways);
+  const std::int64_t elements = ceil_divide(bucket.updated, ways);
   const std::int64_t states = state_words(plan.optimizer);
-  const std::int64_t weight_bytes = bucket.weights.value / ways;
+  const double updated = static_cast<double>(bucket.updated) / static_cast<double>(bucket.elements);
+  const auto weight_bytes =
+      bucket.updated == bucket.elements
+          ? bucket.weights.value / ways
+          : static_cast<std::int64_t>(static_cast<double>(bucket.weights.value) * updated) / ways;
   const bool has_master = bucket.weights.value < bucket.elements * 4;
   Work work;
   work.kind = WorkKind::vector;

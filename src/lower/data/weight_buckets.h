@@ -4,7 +4,9 @@
 // DistributedDataParallel). The weights of a block enter whole, in the order the backward pass completes
 // them; a bucket closes once it has reached its size (Plan::first_bucket for the first, Plan::bucket). Under
 // ZeRO-3 every block is a unit of its own (FSDP). Blocks of a rank that share a tied weight have it once: it
-// is complete with the block that comes first in the model. Gradients are counted in the plan's gradient
+// is complete with the block that comes first in the model. Of a weight with sparse gradients
+// (WeightGroup::updated) what the micro-batches of all replicas read counts as updated, no element twice; it
+// is exchanged as dense gradients of that size are. Gradients are counted in the plan's gradient
 // type, gathered weights in its parameter type. O(blocks log blocks).
 #pragma once
 
@@ -39,7 +41,8 @@ struct WeightBucket {
   GroupAxis axis = GroupAxis::data;  // data or expert_data
   std::int32_t chunk = 0;
   std::int64_t elements = 0;
-  Bytes gradients;                 // of all elements, before any sharding
+  std::int64_t updated = 0;        // of these, in an iteration: all unless gradients are sparse
+  Bytes gradients;                 // of what is updated, before any sharding
   Bytes parameters;                // as gathered
   Bytes weights;                   // as kept to compute with
   std::vector<BlockPlace> blocks;  // of its chunk, in order of completion

@@ -15,17 +15,24 @@ std::int64_t add_up(std::int64_t a, std::int64_t b) {
 
 void ChunkActivations::add(std::int64_t saved_by_block, std::int64_t working,
                            std::int64_t gradients_of_block) {
-  // `most` is at the block where what is saved so far and the block's working set are largest together;
-  // `most_alone` is the same if only the block at work is on the device, as with offload.
+  const std::size_t before = blocks.size();
+  const std::int64_t two_before = before > 1 ? blocks[before - 2].saved : 0;
   saved = add_up(saved, saved_by_block);
   gradients = add_up(gradients, gradients_of_block);
-  blocks.push_back({saved, working, gradients});
+  const std::int64_t present = saved - two_before;
+  blocks.push_back({saved, present, working, gradients});
   most_working = std::max(most_working, working);
-  if (add_up(saved, working) > most.sum()) most = {saved, working};
-  if (add_up(saved_by_block, working) > most_alone.sum()) most_alone = {saved_by_block, working};
-  const bool first = blocks.size() == 1;
-  if (first || saved + working - gradients > most_making.sum()) most_making = {saved, working, -gradients};
-  if (first || saved - gradients > most_weights_making.sum()) most_weights_making = {saved, 0, -gradients};
+  add_up(saved, working);  // to be told of an overflow
+  // At the block where what is saved so far, or is there of it, and the block's working set are largest
+  // together.
+  const auto keep = [&](HeldByPasses& known, const HeldByPasses& here) {
+    if (before == 0 || here.sum() > known.sum()) known = here;
+  };
+  keep(most, {saved, working});
+  keep(most_present, {present, working});
+  keep(most_making, {saved, working, -gradients});
+  keep(most_present_making, {present, working, -gradients});
+  keep(most_weights_making, {saved, 0, -gradients});
   largest_block = std::max(largest_block, saved_by_block);
 }
 
@@ -38,22 +45,54 @@ std::span<const PipelineSlot> slots_beside(std::span<const PipelineSlot> slots, 
 ActivationWalk::ActivationWalk(std::span<const ChunkActivations> chunks, bool offload, std::int64_t gradients,
                                GradientsMade made)
     : chunks_(chunks), offload_(offload), gradients_(gradients), when_made_(made), made_(chunks.size()) {
-  for (const ChunkActivations& chunk : chunks) largest_block_ = std::max(largest_block_, chunk.largest_block);
-  between_ = largest_block_;
+  for (const ChunkActivations& chunk : chunks) between_ = std::max(between_, chunk.largest_block);
 }
 
 bool ActivationWalk::makes_gradients(const PipelineSlot& slot) const {
   return frees_activations(slot.action) && !made_[static_cast<std::size_t>(slot.chunk)];
 }
 
-HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
+std::int64_t ChunkActivations::last_block() const {
+  const std::size_t count = blocks.size();
+  return saved - (count > 1 ? blocks[count - 2].saved : 0);
+}
+
+OffloadedEnds ActivationWalk::ends_of(const PipelineSlot& slot, const PipelineSlot* next) const {
+  OffloadedEnds ends;
+  if (slot.action == PipelineAction::forward && last_ != nullptr && last_->action == PipelineAction::forward)
+    ends.leaving = chunk_of(*last_).last_block();
+  if (next == nullptr || next->action == PipelineAction::forward ||
+      next->action == PipelineAction::weight_gradient)
+    return ends;
+  const bool has_made = slot.action == PipelineAction::forward && slot.chunk == next->chunk &&
+                        slot.micro_batch == next->micro_batch;
+  if (!has_made) ends.arriving = chunk_of(*next).last_block();
+  return ends;
+}
+
+// Where its pass begins and ends, if more is there than anywhere else.
+void ActivationWalk::consider(const OffloadedEnds& ends, const PipelineSlot& slot, bool makes,
+                              HeldByPasses& own) const {
+  const ChunkActivations& chunk = chunk_of(slot);
+  if (chunk.blocks.empty()) return;
+  const HeldByPasses before;
+  const bool forward = slot.action == PipelineAction::forward;
+  for (const std::size_t block : {std::size_t{0}, chunk.blocks.size() - 1}) {
+    HeldByPasses there = held_at(chunk, slot.action, block, before, makes, &ends).during;
+    // What it makes is in the sum that this is added to.
+    if (!forward && makes) there.gradients -= chunk.gradients;
+    if (there.sum() > own.sum()) own = there;
+  }
+}
+
+HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group, const PipelineSlot* next) {
   // `held` begins with what earlier slots left. Each slot of the group adds its own maximum, as if all
   // reached it at the same moment.
   HeldByPasses held{live_, 0, gradients_};
   std::int64_t running = 0;  // activations of these slots alone
   for (const PipelineSlot& slot : group) {
     const ChunkActivations& chunk = chunk_of(slot);
-    HeldByPasses own = offload_ ? chunk.most_alone : chunk.most;
+    HeldByPasses own = offload_ ? chunk.most_present : chunk.most;
     const bool makes = makes_gradients(slot);
     if (makes) held.gradients = add_up(held.gradients, chunk.gradients);
     switch (slot.action) {
@@ -66,25 +105,27 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
         // Blocks are freed one by one as the backward pass goes back, so the pass's own maximum replaces what
         // was saved.
         held.activations -= chunk.saved;
-        if (makes && !offload_) own = chunk.most_making;
+        if (makes) own = offload_ ? chunk.most_present_making : chunk.most_making;
         break;
       case PipelineAction::input_gradient:
         held.activations -= chunk.saved;
         // Nothing is freed: separate weight gradients need the activations again.
         own = {chunk.saved, chunk.most_working};
-        between_ = std::max(between_, chunk.saved);
         break;
       case PipelineAction::weight_gradient:
         held.activations -= chunk.saved;
-        own = makes && !offload_ ? chunk.most_weights_making : HeldByPasses{chunk.saved, 0};
+        waiting_ -= chunk.saved;
+        own = makes ? chunk.most_weights_making : HeldByPasses{chunk.saved, 0};
         break;
     }
-    held = {add_up(held.activations, offload_ ? std::max(own.activations, chunk.saved) : own.activations),
-            add_up(held.temporary, own.temporary), held.gradients + own.gradients};
+    if (offload_) consider(ends_of(slot, next), slot, makes, own);
+    held = {add_up(held.activations, own.activations), add_up(held.temporary, own.temporary),
+            held.gradients + own.gradients};
     running = add_up(running, own.activations);
   }
-  // With offload the device never holds more than what is at work and one block on its way.
-  if (offload_) held.activations = std::min(held.activations, add_up(running, largest_block_));
+  // What other passes saved is on the host, but where only their weight gradients are to be made.
+  if (offload_) held.activations = add_up(waiting_, running);
+  last_ = &group.back();
   // Only to be told of an overflow.
   add_up(add_up(held.activations, held.temporary), held.gradients);
   return held;
@@ -92,6 +133,7 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
 
 void ActivationWalk::leave(std::span<const PipelineSlot> group) {
   for (const PipelineSlot& slot : group) {
+    if (slot.action == PipelineAction::input_gradient) waiting_ += chunk_of(slot).saved;
     if (!frees_activations(slot.action)) continue;
     if (makes_gradients(slot) && when_made_ == GradientsMade::once) {
       gradients_ += chunk_of(slot).gradients;
@@ -103,7 +145,7 @@ void ActivationWalk::leave(std::span<const PipelineSlot> group) {
 }
 
 BlockHold held_at(const ChunkActivations& chunk, PipelineAction action, std::size_t block,
-                  const HeldByPasses& before, bool makes) {
+                  const HeldByPasses& before, bool makes, const OffloadedEnds* offloaded) {
   const ChunkActivations::Block& at = chunk.blocks[block];
   const ChunkActivations::Block earlier = block > 0 ? chunk.blocks[block - 1] : ChunkActivations::Block{};
   // In a forward pass what is saved grows with every block; in a backward pass and in separate weight
@@ -111,6 +153,21 @@ BlockHold held_at(const ChunkActivations& chunk, PipelineAction action, std::siz
   const std::int64_t others = before.activations - chunk.saved;
   const std::int64_t during = before.gradients + (makes ? chunk.gradients - at.gradients : 0);
   const std::int64_t after = before.gradients + (makes ? chunk.gradients - earlier.gradients : 0);
+  if (offloaded != nullptr) {
+    const bool frees = frees_activations(action), forward = action == PipelineAction::forward;
+    const bool begins = forward && block == 0, ends = block == (forward ? chunk.blocks.size() - 1 : 0);
+    // Of the block at work; of the chunk where weight gradients are separate.
+    std::int64_t own = at.saved - earlier.saved, present = at.present, left = forward ? own : earlier.saved;
+    if (action == PipelineAction::input_gradient) own = present = left = chunk.saved;
+    if (action == PipelineAction::weight_gradient) own = present = at.saved;
+    if (action == PipelineAction::backward) left = ends ? 0 : at.present - own;
+    if (begins) present = std::max(present, own + offloaded->leaving);
+    if (ends) present = std::max(present, own + offloaded->arriving);
+    if (ends) left = std::max(left, offloaded->arriving);
+    return {{before.activations + present, action == PipelineAction::weight_gradient ? 0 : at.working,
+             frees ? during : before.gradients},
+            {before.activations + left, 0, frees ? after : before.gradients}};
+  }
   switch (action) {
     case PipelineAction::forward:
       return {{before.activations + at.saved, at.working, before.gradients},

@@ -18,18 +18,26 @@ class MomentWriter {
     ActivationWalk walk(parts_.activations, plan_.offload_activations, parts_.kept_gradients, parts_.made);
     for (std::size_t i = 0; i < slots.size() && i < nodes.size();) {
       const std::span<const PipelineSlot> group = slots_beside(slots, i);
-      const HeldByPasses before = walk.held();
+      const PipelineSlot* const next = slot_at(slots, i + group.size());
+      HeldByPasses before = walk.held();
+      const OffloadedEnds ends = walk.ends_of(group.front(), next);
+      if (plan_.offload_activations) {
+        // A pass that only makes weight gradients is among those that wait.
+        const bool waits = group.front().action == PipelineAction::weight_gradient;
+        const auto chunk = static_cast<std::size_t>(group.front().chunk);
+        before.activations = walk.waiting() - (waits ? parts_.activations[chunk].saved : 0);
+      }
       const bool makes = walk.makes_gradients(group.front());
-      const HeldByPasses most = walk.enter(group);
+      const HeldByPasses most = walk.enter(group, next);
       walk.leave(group);
       // Moments belong to computations: memory is taken when the first of a slot starts and given back when
       // the last one ends.
       list_computations(nodes[i]);
       if (!computations_.empty()) {
-        // Alone, a pass can be followed block by block. Of slots beside each other, and of offloaded
-        // activations, only the largest sum over the slot is known.
-        if (group.size() == 1 && !plan_.offload_activations) {
-          add_blocks(group.front(), before, makes);
+        // Alone, a pass can be followed block by block. Of slots beside each other only the largest sum is
+        // known.
+        if (group.size() == 1) {
+          add_blocks(group.front(), before, makes, plan_.offload_activations ? &ends : nullptr);
         } else {
           add(computations_.front(), computations_.back(), {most, walk.held()});
         }
@@ -48,7 +56,8 @@ class MomentWriter {
   }
 
   // Blocks in the order of the pass. One that computes nothing goes with the next, or with the last.
-  void add_blocks(const PipelineSlot& slot, const HeldByPasses& before, bool makes) {
+  void add_blocks(const PipelineSlot& slot, const HeldByPasses& before, bool makes,
+                  const OffloadedEnds* offloaded) {
     const RoleChunk& chunk = parts_.chunks[static_cast<std::size_t>(slot.chunk)];
     const ChunkActivations& activations = parts_.activations[static_cast<std::size_t>(slot.chunk)];
     const std::size_t blocks = activations.blocks.size();
@@ -68,7 +77,7 @@ class MomentWriter {
       const std::size_t first = next;
       for (; next < until; ++next) {
         const BlockHold at =
-            held_at(activations, slot.action, forward ? next : blocks - 1 - next, before, makes);
+            held_at(activations, slot.action, forward ? next : blocks - 1 - next, before, makes, offloaded);
         if (next == first || at.during.sum() > hold.during.sum()) hold.during = at.during;
         hold.after = at.after;
       }

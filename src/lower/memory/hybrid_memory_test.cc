@@ -118,7 +118,7 @@ HeldByPasses most_held(const RoleParts& parts, const std::vector<PipelineSlot>& 
   HeldByPasses most;
   for (std::size_t i = 0; i < slots.size();) {
     const std::span<const PipelineSlot> group = slots_beside(slots, i);
-    const HeldByPasses held = walk.enter(group);
+    const HeldByPasses held = walk.enter(group, slot_at(slots, i + group.size()));
     if (held.sum() > most.sum()) most = held;
     walk.leave(group);
     i += group.size();
@@ -302,6 +302,28 @@ TEST(HybridMemory, OffloadGoesBlockByBlock) {
   EXPECT_EQ(activations(), Bytes(200));
   plan.schedule = "zb-h1";
   EXPECT_EQ(activations(), Bytes(400));
+}
+
+// A head that keeps more than any layer is there once, beside the layer before it.
+TEST(HybridMemory, OffloadHoldsTheLargestBlockOnce) {
+  ShardedModel model = equal_blocks(4, 10);
+  model.shapes.push_back(model.shapes[0]);
+  model.shapes[1].saved = Bytes(500);
+  model.blocks[3].shape = 1;
+  Plan plan = pipelined_plan("1f1b", 1, 3);
+  plan.offload_activations = true;
+  for (const Framework framework : {Framework::megatron, Framework::pytorch}) {
+    plan.framework = framework;
+    const RoleMemory memory = hybrid_memory(job_of(model, plan), plan, Device())[0];
+    EXPECT_EQ(memory.use.activations, Bytes(600));
+    EXPECT_EQ(memory.host, Bytes(800));
+    Plan without = plan;
+    without.offload_activations = false;
+    EXPECT_LT(memory.use.peak(), hybrid_memory(job_of(model, without), without, Device())[0].use.peak());
+  }
+  // A head that leaves while the first block of the next pass is at work.
+  plan.schedule = "gpipe";
+  EXPECT_EQ(hybrid_memory(job_of(model, plan), plan, Device())[0].use.activations, Bytes(600));
 }
 
 }  // namespace

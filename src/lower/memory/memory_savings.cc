@@ -93,7 +93,7 @@ std::vector<std::string> options_without_savings(const PlanRequest& request, con
                 ? fmt::format(" saves no memory: the peak is {} with and without it", to_text(with->peak()))
                 : fmt::format(" saves no memory: the peak is {}, without it {}", to_text(with->peak()),
                               to_text(without->peak()));
-    if (option.key == "zero") text += fmt::format(" (in stage {})", plan.zero_stage - 1);
+    if (option.key == "zero") text += fmt::format(" (under ZeRO-{})", plan.zero_stage - 1);
     if (!option.reason.empty()) text += fmt::format(" ({})", option.reason);
     if (!option.cost.empty()) text += fmt::format("; {}", option.cost);
     sentences.push_back(std::move(text));

@@ -403,8 +403,8 @@ class RoundSkipper {
   // How many slots from `at` on, whole rounds, are to be passed over by a walk that has come so far;
   // asked in order.
   std::size_t skip(std::size_t at, const ActivationWalk& walk) {
-    states_.resize(at + 1, {-1, -1, -1});
-    states_[at] = {walk.live(), walk.in_flight(), walk.held().gradients};
+    states_.resize(at + 1, {-1, -1, -1, -1});
+    states_[at] = {walk.live(), walk.in_flight(), walk.held().gradients, walk.waiting()};
     if (length_ == 0 || at < length_ || at < next_ || states_[at - length_] != states_[at]) return 0;
     std::size_t end = at;
     while (end < slots_.size() && are_alike(slots_[end], slots_[end - length_])) ++end;
@@ -422,7 +422,7 @@ class RoundSkipper {
 
   const std::vector<PipelineSlot>& slots_;
   std::size_t length_, next_ = 0;  // no other rounds end before `next_`
-  std::vector<std::array<std::int64_t, 3>> states_;
+  std::vector<std::array<std::int64_t, 4>> states_;
 };
 
 }  // namespace
@@ -440,13 +440,14 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   RoundSkipper rounds(slots, static_cast<std::size_t>(schedule.passes * round) * parts.chunks.size());
   for (std::size_t i = 0; i < slots.size();) {
     if (const std::size_t repeated = rounds.skip(i, walk); repeated > 0) {
+      walk.pass_over(std::span(slots).subspan(i, repeated));
       i += repeated;
       continue;
     }
     // Slots beside each other hold their activations at once. The fullest moment counts, by activations and
     // temporaries together.
     const std::span<const PipelineSlot> group = slots_beside(slots, i);
-    const HeldByPasses held = walk.enter(group);
+    const HeldByPasses held = walk.enter(group, slot_at(slots, i + group.size()));
     if (held.sum() > most.sum()) most = held;
     if (plan.reshard) most_gathered = std::max(most_gathered, held_beside(gathered, group));
     walk.leave(group);

@@ -96,32 +96,47 @@ void check_expert_degrees(const Plan& plan, const ModelFacts& facts, const std::
                     : fmt::format("plan.expert_tensor {} for a model without experts", plan.expert_tensor),
                 "leave it out", {plan.expert > 1 ? "plan.expert" : "plan.expert_tensor"});
   }
+  // Tables are dealt out, if need be unevenly.
+  if (has_tables_for_experts(facts)) {
+    if (plan.expert <= facts.experts) return;
+    throw Error(where,
+                fmt::format("plan.expert {} for a model of {}", plan.expert, counted(facts.experts, "table")),
+                fmt::format("plan.expert can be at most {}", facts.experts), {"plan.expert"});
+  }
   require_divisor("plan.expert", plan.expert, "experts", facts.experts,
                   plan.tensor * plan.context * plan.data(), where);
 }
 
-// Blocks that make up stages: all but embedding and head, which join the first and the last.
+// Blocks that make up stages: all but embedding and head, which join the first and the last. Stages that are
+// given or balanced may hold an embedding or a head alone.
 void check_stages(const Plan& plan, const Model& model, const std::string& where) {
   std::int64_t layers = std::count_if(model.blocks.begin(), model.blocks.end(), [](const Block& block) {
     return block.kind != BlockKind::embedding && block.kind != BlockKind::head;
   });
   // A graph that has not been cut into blocks yet has the layers it was found to have.
   if (model.blocks.empty()) layers = model.facts.layers;
-  // Stages given by hand may hold an embedding or a head alone.
-  if (!plan.stage_blocks.empty()) layers = static_cast<std::int64_t>(model.blocks.size());
-  if (layers == 0 || plan.pipeline * plan.virtual_stages <= layers) return;
+  const auto blocks = static_cast<std::int64_t>(model.blocks.size());
+  const bool even = plan.stage_blocks.empty();
+  if (!even) layers = blocks;
+  const std::int64_t stages = plan.pipeline * plan.virtual_stages;
+  if (layers == 0 || stages <= layers) return;
+  const std::string otherwise =
+      even && stages <= blocks
+          ? ", or plan.stage_blocks balanced: embedding and head may be stages of their own then"
+          : "";
   if (plan.virtual_stages == 1) {
     throw Error(where, fmt::format("plan.pipeline {} for a model of {} blocks", plan.pipeline, layers),
-                fmt::format("plan.pipeline can be at most {}", layers), {"plan.pipeline"});
+                fmt::format("plan.pipeline can be at most {}{}", layers, otherwise), {"plan.pipeline"});
   }
   const std::int64_t most = layers / plan.pipeline;
   std::vector<std::string> keys = {"plan.virtual_stages", "plan.pipeline"};
   if (most == 0) std::swap(keys[0], keys[1]);
   throw Error(where,
               fmt::format("plan.pipeline {} x plan.virtual_stages {} = {} stages for a model of {} blocks",
-                          plan.pipeline, plan.virtual_stages, plan.pipeline * plan.virtual_stages, layers),
-              most > 0 ? fmt::format("plan.virtual_stages can be at most {}", most)
-                       : fmt::format("plan.pipeline can be at most {}", layers),
+                          plan.pipeline, plan.virtual_stages, stages, layers),
+              (most > 0 ? fmt::format("plan.virtual_stages can be at most {}", most)
+                        : fmt::format("plan.pipeline can be at most {}", layers)) +
+                  otherwise,
               keys);
 }
 

@@ -72,6 +72,15 @@ void resolve_exchange(const ModelFacts& facts, Plan& plan) {
 std::vector<std::string> describe_exchange(const Plan& plan, const ModelFacts& facts) {
   std::vector<std::string> notes;
   if (plan.expert == 1 || facts.experts == 0) return notes;
+  if (has_tables_for_experts(facts)) {
+    const std::int64_t most = ceil_divide(facts.experts, plan.expert);
+    if (facts.experts % plan.expert != 0)
+      notes.push_back(
+          fmt::format("{} tables are dealt out to {} expert ranks, at most {} to each: every one is "
+                      "taken to have so many",
+                      facts.experts, plan.expert, most));
+    return notes;
+  }
   const DType there = dispatch_type(plan, facts), back = activation_dtype(plan);
   if (there != back)
     notes.push_back(fmt::format("tokens go to their experts in {} and come back in {} (plan.dispatch_type)",

@@ -381,6 +381,17 @@ std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<B
   return uses;
 }
 
+// WeightGroup::updated of the elements of a parameter that are on this rank: tables that are dealt out to
+// expert ranks are read for the samples of all of them.
+std::int64_t updated_elements(const Operator& op, const Layout& layout, const Parameter& parameter,
+                              std::int64_t elements) {
+  if (op.updates == 0 || parameter.elements == 0) return 0;
+  const std::int64_t samples = op.expert ? layout.degrees.expert : 1;
+  const double of_all = static_cast<double>(elements) / static_cast<double>(parameter.elements);
+  const double updated = static_cast<double>(op.updates) * static_cast<double>(samples) * of_all;
+  return updated < static_cast<double>(elements) ? static_cast<std::int64_t>(std::ceil(updated)) : elements;
+}
+
 // `apart`: DistributedDataParallel buckets single parameters, so nothing is merged.
 std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
                                        const std::vector<std::int64_t>& uses, bool apart) {
@@ -396,6 +407,7 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
       group.axis = op.expert ? GroupAxis::expert_data : GroupAxis::data;
       group.tied = uses[p] > 1 ? static_cast<std::int64_t>(p) : -1;
       group.elements = local_elements(model, layout, op, parameter);
+      group.updated = updated_elements(op, layout, parameter, group.elements);
       // Norms, routers and whole tables saw only this rank's tokens: their gradients are incomplete until
       // summed over the tensor group (Megatron's allreduce_layernorm_grads).
       group.tensor_partial =
@@ -403,12 +415,13 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
           (op.split == Split::tokens || (is_table(op) && !layout.degrees.embedding_parallel));
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const WeightGroup& known) {
         return !apart && known.axis == group.axis && known.tied == group.tied &&
-               known.tensor_partial == group.tensor_partial;
+               known.tensor_partial == group.tensor_partial && (known.updated > 0) == (group.updated > 0);
       });
       if (same == groups.end()) {
         groups.push_back(group);
       } else {
         same->elements = checked_add(same->elements, group.elements, parameter.name);
+        same->updated = checked_add(same->updated, group.updated, parameter.name);
       }
     }
   }

@@ -31,6 +31,8 @@ TensorId add_tables(DescribedBuilder& b, const Recommendation& r) {
   op.forward.bytes = Bytes(checked_add(
       id_bytes, size_of(checked_add(read, values, op.name), DType::bf16, op.name).value, op.name));
   op.needs_input_gradient = false;
+  // dlrm_s_pytorch.py makes its tables with sparse=True: the rows that were looked up alone have gradients.
+  op.updates = read / tables;
   // Expert parallelism deals out whole tables, at most as many parts as there are tables.
   op.expert = true;
   op.ways = tables;

@@ -209,6 +209,7 @@ TEST(DescribedModel, DlrmHasTablesAndMlps) {
   EXPECT_EQ(parameters_of("dlrm"), 187'767'399LL * 128 + bottom + top);
   const Model model = read_model("dlrm", {});
   EXPECT_TRUE(find(model, "embedding.tables").expert);
+  EXPECT_EQ(find(model, "embedding.tables").updates, 128);  // a row of every table
   EXPECT_EQ(find(model, "embedding.combine").exchange, Exchange::combine);
   EXPECT_EQ(find(model, "head.interaction").forward.gemms, (std::vector<Gemm>{{27, 27, 128, 1, false}}));
   EXPECT_EQ(model.facts.sequence, 0);

@@ -68,9 +68,11 @@ Names with_words(const Names& known, std::string_view name, bool beginnings) {
 }
 
 Names meant(const Names& known, std::string_view name, bool beginnings = false) {
-  // A long hostile name is none of ours.
+  // A long hostile name is none of ours, nor is a number alone, which dgx-1 has as a word.
   constexpr std::size_t kLongest = 128;
-  if (name.size() > kLongest) return {};
+  const bool has_letter =
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
+  if (name.size() > kLongest || !has_letter) return {};
   if (std::find(known.begin(), known.end(), name) != known.end()) return {std::string(name)};
   return with_words(known, name, beginnings);
 }

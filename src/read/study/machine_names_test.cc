@@ -38,6 +38,12 @@ TEST(MachineNames, ADeviceMeansTheMachineThatHasIt) {
   EXPECT_EQ(load_device("h200", "--device").name, "h200-sxm");
 }
 
+TEST(MachineNames, NumbersAloneAreNone) {
+  EXPECT_THAT(machines_meant("dgx 1"), ElementsAre("dgx-1"));
+  EXPECT_TRUE(machines_meant("-1").empty());
+  EXPECT_TRUE(machines_meant("1").empty());
+}
+
 TEST(MachineNames, SeveralAreNamed) {
   EXPECT_EQ(error_of([] { load_machine("tpu-v5", "--machine tpu-v5"); }),
             "--machine tpu-v5: unknown machine 'tpu-v5'\n  hint: did you mean 'tpu-v5e' or 'tpu-v5p'?");

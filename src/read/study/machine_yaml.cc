@@ -495,6 +495,19 @@ Machine read_machine(const Config& config, std::vector<std::string>* warnings) {
   machine.device = read_device_or_name(config.at("device"));
   read_interconnect(config, machine, warnings);
   if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();
+  if (const auto slice = config.find("largest_slice")) {
+    machine.largest_slice = slice->count(1, INT32_MAX);
+    const std::span rings(machine.dimensions.data(), machine.dimensions.size() - 1);
+    const bool is_torus = !rings.empty() && std::ranges::all_of(rings, [&](const Dimension& dimension) {
+      return dimension.kind == DimensionKind::ring && dimension.size == machine.dimensions.front().size;
+    });
+    if (!machine.elastic || !is_torus)
+      throw Error(slice->where(), "is of an elastic torus",
+                  "give elastic: true, and Rings of one size before the last dimension, which joins slices");
+    const std::int64_t of_rings = rank_count(machine) / machine.dimensions.back().size;
+    if (machine.largest_slice < of_rings)
+      throw Error(slice->where(), fmt::format("is less than the {} devices of the rings", of_rings));
+  }
   if (const auto devices = config.find("devices"))
     machine.others = read_other_devices(*devices, machine.elastic ? 0 : rank_count(machine));
   if (const auto power = config.find("host_power"))

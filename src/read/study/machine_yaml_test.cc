@@ -255,6 +255,13 @@ TEST(MachineYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(machine_error("v100-16gb-sxm2",
                           "v100-16gb-sxm2\nelastic: true\ndevices: [{ranks: 31-32, device: a10}]"),
             "no error");
+  EXPECT_EQ(machine_error("v100-16gb-sxm2", "v100-16gb-sxm2\nelastic: true\nlargest_slice: 64"), "no error");
+  EXPECT_EQ(machine_error("v100-16gb-sxm2", "v100-16gb-sxm2\nelastic: true\nlargest_slice: 3"),
+            "m.yaml:4:16: largest_slice: is less than the 4 devices of the rings");
+  EXPECT_EQ(
+      machine_error("v100-16gb-sxm2", "v100-16gb-sxm2\nlargest_slice: 64"),
+      "m.yaml:3:16: largest_slice: is of an elastic torus\n"
+      "  hint: give elastic: true, and Rings of one size before the last dimension, which joins slices");
   EXPECT_EQ(machine_error("v100-16gb-sxm2", "./v100"),
             "./v100: cannot open the file: No such file or directory");
   EXPECT_EQ(machine_error("link.latency", "link.latncy"),
@@ -337,7 +344,7 @@ TEST(MachineYaml, FiguresOfTheBestKnown) {
   EXPECT_DOUBLE_EQ(h100.dimensions[1].bandwidth.value, 50e9);
   const Machine tpu = load_machine("tpu-v4", "test");
   EXPECT_EQ(tpu.device.memory, Bytes(std::int64_t{32} << 30));
-  ASSERT_EQ(tpu.dimensions.size(), 3U);
+  ASSERT_EQ(tpu.dimensions.size(), 4U);  // the last joins slices
   EXPECT_EQ(tpu.dimensions[2].kind, DimensionKind::ring);
   EXPECT_THAT(load_device("h20-96gb", "test").unverified, Contains("matrix_rate.fp16"));
   EXPECT_THAT(load_device("gb300", "test").unverified, Contains("vector_rate"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/amount.h"
 #include "base/error.h"
@@ -108,6 +109,8 @@ TrainingGoal read_training(const Config& config) {
     if (!given) return;
     goal.where = given->where();
     amount = parse_amount(given->text(), given->where());
+    if (amount != std::floor(amount))
+      throw Error(given->where(), fmt::format("{} {}", given->text(), key), "expected a whole number");
   };
   read("tokens", goal.tokens);
   read("samples", goal.samples);

@@ -299,6 +299,8 @@ TEST(StudyYaml, ReadsHowMuchTheTrainingReads) {
   EXPECT_EQ(study_error(start, {"training.tokens=15 trillion"}),
             "--set training.tokens=15 trillion: 'trillion' is not the suffix of a count\n"
             "  hint: k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
+  EXPECT_EQ(study_error(start, {"training.tokens=1.5"}),
+            "--set training.tokens=1.5: 1.5 tokens\n  hint: expected a whole number");
   EXPECT_EQ(study_error(start, {"training.tokens=1T", "training.samples=1M"}),
             "--set training.samples=1M: cannot be combined with training.tokens\n  hint: give one of them");
 }

@@ -62,8 +62,18 @@ std::vector<std::int64_t> balanced_cut(const std::vector<Time>& costs, std::int6
 
 std::vector<std::int64_t> balance_stages(const Model& model, const Plan& plan, const CostModel& cost,
                                          const std::string& where) {
+  const std::int64_t stages = checked_multiply(plan.pipeline, plan.virtual_stages, where);
+  const auto blocks = static_cast<std::int64_t>(model.blocks.size());
+  if (stages > 1 && stages > blocks) {
+    throw Error(where, fmt::format("{} pipeline stages for a model of {} blocks", stages, blocks),
+                fmt::format("use at most {} stages", blocks), {"plan.pipeline", "plan.virtual_stages"});
+  }
+  // What a block costs does not depend on the cut; but only stages that are given may be an embedding or a
+  // head alone.
+  Plan cut = plan;
+  if (stages > 1) cut.stage_blocks.assign(static_cast<std::size_t>(stages), 1);
   // Costs are those of position 0; where experts are loaded unevenly, other positions differ.
-  const ShardedModel sharded = shard_model(model, plan, 0, where);
+  const ShardedModel sharded = shard_model(model, cut, 0, where);
   std::vector<Time> shapes;
   for (const BlockShape& shape : sharded.shapes) {
     Time sum;
@@ -74,12 +84,6 @@ std::vector<std::int64_t> balance_stages(const Model& model, const Plan& plan, c
   }
   std::vector<Time> costs;
   for (const ShardedBlock& block : sharded.blocks) costs.push_back(shapes[block.shape]);
-  const std::int64_t stages = checked_multiply(plan.pipeline, plan.virtual_stages, where);
-  const auto blocks = static_cast<std::int64_t>(costs.size());
-  if (stages > blocks) {
-    throw Error(where, fmt::format("{} pipeline stages for a model of {} blocks", stages, blocks),
-                fmt::format("use at most {} stages", blocks), {"plan.pipeline", "plan.virtual_stages"});
-  }
   return balanced_cut(costs, stages);
 }
 

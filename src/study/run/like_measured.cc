@@ -26,7 +26,7 @@ std::string_view width_of(DType precision) {
 }  // namespace
 
 std::optional<LikeMeasured> like_measured(const Plan& plan, const ModelFacts& facts, const Device& device) {
-  const bool experts = facts.experts > 0;
+  const bool experts = facts.experts > 0 && !has_tables_for_experts(facts);
   const std::string_view width = width_of(plan.precision);
   const MeasuredAccuracy* nearest = nullptr;
   int best = -1;

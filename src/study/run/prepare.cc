@@ -58,14 +58,15 @@ void prepare_all_but_plan(Study& study) {
 
 Plan resolved_plan(const Study& study, const PlanRequest& request, bool described) {
   const std::int64_t devices = rank_count(study.machine);
-  // The outermost dimension counts nodes, so larger jobs come in whole nodes.
-  const std::int64_t nodes =
-      study.machine.dimensions.empty() ? devices : study.machine.dimensions.back().size;
+  // The outermost dimension counts nodes, so larger jobs come in whole nodes; slices of a torus
+  // have any size.
+  const bool counts_nodes = !study.machine.dimensions.empty() && study.machine.largest_slice == 0;
+  const std::int64_t nodes = counts_nodes ? study.machine.dimensions.back().size : devices;
   return resolve_plan(request, devices, study.machine.elastic, described, devices / nodes);
 }
 
-void fit_machine(Study& study, std::int64_t ranks) {
-  study.machine = with_ranks(study.machine, ranks, study.machine.elastic, study.request.ranks_where);
+void fit_machine(Study& study, std::int64_t ranks, std::int64_t block) {
+  study.machine = with_ranks(study.machine, ranks, study.machine.elastic, study.request.ranks_where, block);
   cut_devices(study.machine, ranks);
   settle_usual_device(study.machine, ranks);
   check_what_if(study.what_if, study.machine, ranks);
@@ -76,7 +77,7 @@ void fit_machine(Study& study, std::int64_t ranks) {
 Study prepare_study(Study study) {
   prepare_all_but_plan(study);
   study.plan = resolved_plan(study, study.request, is_described(study.model));
-  fit_machine(study, study.plan.ranks);
+  fit_machine(study, study.plan.ranks, innermost_block(study.plan));
   settle_host(study.plan, study.machine.device);
   return study;
 }

@@ -13,7 +13,8 @@ void prepare_all_but_plan(Study& study);
 // The request's plan on the machine as given, but for its host. `described`: is_described of the study's
 // model (read/read.h), which looks into its file.
 Plan resolved_plan(const Study& study, const PlanRequest& request, bool described);
-// The machine cut or grown to so many ranks; after that settle_host (lower/plan.h) knows the plan's host.
-void fit_machine(Study& study, std::int64_t ranks);
+// The machine cut or grown to so many ranks, shaped for the plan's innermost_block; after that settle_host
+// (lower/plan.h) knows the plan's host.
+void fit_machine(Study& study, std::int64_t ranks, std::int64_t block);
 
 }  // namespace armilla

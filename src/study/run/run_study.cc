@@ -222,12 +222,12 @@ PlayTime time_of_all(PlayTime first, bool steady, bool has_ideal) {
 void lay_out_job(Run& run, const CostModel& cost, Written written) {
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
-  with_places(run.study.request, [&] { check_plan_for_model(plan, run.model, where); });
   // Stages first, since everything below is laid out by them; they are balanced by the cost model, which
   // lowering does not know.
-  if (run.study.request.balance_stages) {
-    with_places(run.study.request, [&] { plan.stage_blocks = balance_stages(run.model, plan, cost, where); });
-  }
+  with_places(run.study.request, [&] {
+    if (run.study.request.balance_stages) plan.stage_blocks = balance_stages(run.model, plan, cost, where);
+    check_plan_for_model(plan, run.model, where);
+  });
   resolve_exchange(run.model.facts, plan);
   // Asynchronous schedules need a few iterations to have any that overlaps with both neighbours.
   const std::int64_t iterations = schedule_of(plan).flushes ? 1 : kFewestIterations;

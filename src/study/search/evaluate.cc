@@ -39,10 +39,12 @@ std::string order_key(const Plan& plan) {
 }
 
 // What decides which ranks are in the groups of a slot: those of the innermost axis are the same whatever
-// lies further out.
-std::string place_of_slot(const Plan& plan) {
+// lies further out, but where the job's size shapes the machine.
+std::string place_of_slot(const PlanPrepared& made, bool is_shaped) {
+  const Plan& plan = made.plan;
   const bool is_innermost = plan.order.front() == Axis::tensor && plan.context == 1 && plan.expert == 1;
-  return is_innermost ? fmt::format("tensor {}", plan.tensor) : place_of_ranks(plan);
+  const std::string place = is_innermost ? fmt::format("tensor {}", plan.tensor) : place_of_ranks(plan);
+  return is_shaped ? fmt::format("{} of {}", place, plan.ranks) : place;
 }
 
 std::set<std::string> names_of_families(const Graph& slot) {
@@ -278,12 +280,13 @@ class PlanEvaluator::LentMemory {
   bool was_late_ = false;
 };
 
-std::shared_ptr<const Study> PlanEvaluator::setting_of(std::int64_t ranks) {
+std::shared_ptr<const Study> PlanEvaluator::setting_of(const Plan& plan) {
+  const std::int64_t block = base_.machine.largest_slice > 0 ? innermost_block(plan) : 1;
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<const Study>& known = settings_[ranks];
+  std::shared_ptr<const Study>& known = settings_[{plan.ranks, block}];
   if (known) return known;
   auto setting = std::make_shared<Study>(base_);
-  fit_machine(*setting, ranks);
+  fit_machine(*setting, plan.ranks, block);
   attain_links(*setting);
   known = std::move(setting);
   return known;
@@ -344,15 +347,15 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
   PlanPrepared made;
   made.plan = resolved_plan(base_, request, described_);
   Plan& plan = made.plan;
-  made.setting = setting_of(plan.ranks);
+  made.setting = setting_of(plan);
   const Study& setting = *made.setting;
   settle_host(plan, setting.machine.device);
   validate_plan(plan, kWhere);
   check_precision(setting, plan, cost_);
   made.model = model_of(plan);
   settle_recompute(request, made.model->facts, plan);
-  check_plan_for_model(plan, *made.model, kWhere);
   if (request.balance_stages) plan.stage_blocks = balance_stages(*made.model, plan, cost_, kWhere);
+  check_plan_for_model(plan, *made.model, kWhere);
   resolve_exchange(made.model->facts, plan);
   if (is_uniform(plan, setting.machine)) made.sharded = sharded_of(plan, *made.model);
   return made;
@@ -405,7 +408,8 @@ StagePaths& PlanEvaluator::paths_of(const PlanPrepared& made) {
   std::tuple key(made.sharded.get(), place_of_ranks(plan), plan.schedule);
   auto paths = paths_.find(key);
   if (paths == paths_.end()) {
-    LeastCommunication& communication = communication_.try_emplace(plan.ranks, *made.setting).first->second;
+    LeastCommunication& communication =
+        communication_.try_emplace(made.setting.get(), *made.setting).first->second;
     paths = paths_.emplace(std::move(key), StagePaths(plan, *made.sharded, cost_, communication)).first;
   }
   return paths->second;
@@ -451,7 +455,8 @@ MemoryUse PlanEvaluator::memory(const PlanPrepared& made) {
 
 const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& plan, std::uint32_t shape,
                                                             PipelineAction action) {
-  const std::tuple key(plan.sharded.get(), place_of_slot(plan.plan), shape, action);
+  const std::tuple key(plan.sharded.get(), place_of_slot(plan, base_.machine.largest_slice > 0), shape,
+                       action);
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = blocks_.find(key); known != blocks_.end()) return known->second;

@@ -88,7 +88,7 @@ class PlanEvaluator {
 
  private:
   Device within_share(Device device) const;
-  std::shared_ptr<const Study> setting_of(std::int64_t ranks);
+  std::shared_ptr<const Study> setting_of(const Plan& plan);
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
@@ -137,8 +137,9 @@ class PlanEvaluator {
   std::unique_ptr<CostModel> own_cost_;
   const CostModel& cost_;
   double memory_share_ = 1;
-  std::mutex mutex_;                                               // of the tables below
-  std::map<std::int64_t, std::shared_ptr<const Study>> settings_;  // by ranks
+  std::mutex mutex_;  // of the tables below
+  // By ranks, and where the machine is shaped by it by the innermost block.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<const Study>> settings_;
   // That nobody uses, by setting, which they hold: as many as threads have played plans of it at once.
   struct KeptMemory {
     std::shared_ptr<const Study> setting;
@@ -148,7 +149,7 @@ class PlanEvaluator {
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
   std::map<std::int64_t, Error> refused_models_;                 // likewise: why they cannot be computed with
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
-  std::map<std::int64_t, LeastCommunication> communication_;  // by ranks
+  std::map<const Study*, LeastCommunication> communication_;  // by setting
   // By what places its groups, and by schedule; and by what decides on the exchange.
   std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths> paths_;
   std::map<std::tuple<StagePaths*, int, std::int64_t, bool, bool, bool>, StageExchanges> exchanges_;

@@ -21,14 +21,15 @@ namespace {
 constexpr DatabaseForm kForm = {
     .what = "saved search",
     .application = 0x41726d53,  // "ArmS"
-    .version = 5,
+    .version = 6,
     .tables =
         "CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
         "CREATE TABLE axis (number INTEGER PRIMARY KEY, key TEXT NOT NULL, tried TEXT NOT NULL);"
         "CREATE TABLE plan (base INTEGER NOT NULL, point INTEGER NOT NULL, settings TEXT NOT NULL,"
         " iteration_ps INTEGER NOT NULL, compute_ps INTEGER NOT NULL, exposed_ps INTEGER NOT NULL,"
         " energy_j REAL, longer_than_ps INTEGER NOT NULL,"
-        " refusal TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (base, point)) WITHOUT ROWID;"};
+        " refusal TEXT NOT NULL, message TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (base, point)) "
+        "WITHOUT ROWID;"};
 
 // Refused before the database is opened, which would make the file.
 const std::string& checked_path(const SearchRequest& request) {
@@ -114,16 +115,24 @@ bool is_possible(const SavedOutcome& outcome) {
   return outcome.iteration > none && outcome.compute >= none && outcome.exposed_communication >= none;
 }
 
+// Of a row: bytes that have changed since it was written would change an answer unseen.
+std::string digest_of(std::size_t base, std::int64_t point, const SavedOutcome& outcome) {
+  return digest_text(fmt::format("{} {} {} {} {} {:a} {} {}\n{}", base, point, outcome.iteration.value,
+                                 outcome.compute.value, outcome.exposed_communication.value,
+                                 outcome.energy ? outcome.energy->value : -1, outcome.longer_than.value,
+                                 outcome.reason, outcome.message));
+}
+
 }  // namespace
 
 SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
     : database_(checked_path(request), kForm),
-      insert_(database_, "INSERT OR REPLACE INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {
+      insert_(database_, "INSERT OR REPLACE INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {
   check_study(request, space);
   Statement rows(
       database_,
-      "SELECT base, point, iteration_ps, compute_ps, exposed_ps, energy_j, longer_than_ps, refusal, message "
-      "FROM plan");
+      "SELECT base, point, iteration_ps, compute_ps, exposed_ps, energy_j, longer_than_ps, refusal, message, "
+      "digest FROM plan");
   while (rows.next()) {
     std::optional<Energy> energy;
     if (const double joules = rows.real(5); !std::isnan(joules)) energy = Energy(joules);
@@ -134,9 +143,10 @@ SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
                                   .longer_than = Time(rows.number(6)),
                                   .reason = rows.text(7),
                                   .message = rows.text(8)};
-    if (!is_possible(outcome))
+    const auto base = static_cast<std::size_t>(rows.number(0));
+    if (!is_possible(outcome) || rows.text(9) != digest_of(base, rows.number(1), outcome))
       throw Error(request.save, "this saved search is damaged", "delete it, or name another file");
-    known_[{static_cast<std::size_t>(rows.number(0)), rows.number(1)}] = outcome;
+    known_[{base, rows.number(1)}] = outcome;
   }
 }
 
@@ -189,7 +199,7 @@ void SavedSearch::add(std::size_t base, std::int64_t point, const SavedOutcome& 
   insert_.set(5, outcome.exposed_communication.value);
   insert_.set(6, outcome.energy ? outcome.energy->value : std::nan(""));
   insert_.set(7, outcome.longer_than.value);
-  insert_.set(8, outcome.reason).set(9, outcome.message).run();
+  insert_.set(8, outcome.reason).set(9, outcome.message).set(10, digest_of(base, point, outcome)).run();
 }
 
 }  // namespace armilla

@@ -32,30 +32,6 @@ namespace {
 
 class SearchTest : public SearchFixture {};
 
-std::vector<std::string> texts(const std::vector<PlanOutcome>& plans) {
-  std::vector<std::string> result;
-  for (const PlanOutcome& plan : plans) {
-    std::string text;
-    for (const std::string& value : plan.values) text += value + " ";
-    result.push_back(text + std::to_string(plan.iteration.value));
-  }
-  return result;
-}
-
-void expect_sum(const SearchSpaceUse& use) {
-  EXPECT_EQ(use.refused + use.bounded + use.simulated + use.not_looked_at, use.points);
-  std::int64_t refused = 0;
-  for (const auto& [reason, refusal] : use.refusals) refused += refusal.plans;
-  EXPECT_EQ(refused, use.refused);
-}
-
-// Where sanitizers slow the program down tenfold, the plans that take least to play.
-const std::string kSmallSpace =
-    std::string(
-        "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  zero: [0, 3]\n"
-        "  schedule: [1f1b, zb-h1]\n  recompute: [none, full]\n  micro_batch: ") +
-    (kCaseStep == 1 ? "[1, 2]\n" : "4\n");
-
 TEST_F(SearchTest, EqualsBruteForce) {
   int number = 0;
   for (const char* const model : {"gpt", "moe"}) {
@@ -649,56 +625,6 @@ TEST_F(SearchTest, ImagesHaveNoSequencesToDivide) {
   EXPECT_FALSE(found.space.refusals.contains("plan.sequence_parallel"));
 }
 
-void expect_search_error(const std::function<void()>& call, const std::string& where,
-                         const std::string& message, const std::string& hint) {
-  EXPECT_EQ(error_of(call), where + ": " + message + "\n  hint: " + hint);
-}
-
-class SavedSearchTest : public SearchTest {
- protected:
-  SearchRequest saved(const std::string& study, bool resume) const {
-    SearchRequest wanted = request("gpt", study);
-    wanted.save = file();
-    wanted.resume = resume;
-    wanted.asked = study;
-    wanted.version = "1.2.3";
-    return wanted;
-  }
-  std::string file() const { return (folder_ / "plans.db").string(); }
-};
-
-TEST_F(SavedSearchTest, GoesOnWhereItEnded) {
-  const SearchResult whole = search_plans(request("gpt", kSmallSpace));
-  SearchRequest first = saved(kSmallSpace, false);
-  int left = 5;
-  first.stopped = [&] { return left-- == 0; };
-  const SearchResult begun = search_plans(first);
-  EXPECT_FALSE(begun.complete);
-  EXPECT_EQ(begun.space.simulated, 5);
-  EXPECT_EQ(begun.space.resumed, 0);
-  const SearchResult rest = search_plans(saved(kSmallSpace, true));
-  EXPECT_EQ(rest.space.resumed, 5);
-  EXPECT_EQ(rest.space.simulated, whole.space.simulated);
-  EXPECT_EQ(texts(rest.ranking), texts(whole.ranking));
-  EXPECT_EQ(texts(rest.simulated), texts(whole.simulated));
-  expect_sum(rest.space);
-  // With another question, too.
-  SearchRequest other = saved(kSmallSpace, true);
-  other.objective = SearchObjective::throughput;
-  EXPECT_EQ(search_plans(other).space.resumed, whole.space.simulated);
-  // And with another price and budget, which no outcome depends on.
-  SearchRequest dear = other;
-  const auto read = dear.read;
-  dear.read = [read](std::vector<Override> settings) {
-    Study study = read(settings);
-    study.machine.device.price = Money(1e6);
-    return study;
-  };
-  dear.asked += "training.tokens: 1B\nmachine.device.price: 1MUSD/h\n";
-  dear.objective = SearchObjective::cost;
-  EXPECT_EQ(search_plans(dear).space.resumed, whole.space.simulated);
-}
-
 // As with the degree of expert parallelism, 1 and any are the plan that has none.
 TEST_F(SearchTest, DegreesOfExpertsAreOneWhereThereAreNone) {
   for (const char* const degrees : {"any", "1"}) {
@@ -709,89 +635,6 @@ TEST_F(SearchTest, DegreesOfExpertsAreOneWhereThereAreNone) {
     EXPECT_FALSE(found.ranking.empty()) << degrees;
     EXPECT_EQ(found.space.refusals.count("plan.expert_tensor"), 0U) << degrees;
   }
-}
-
-// Plans that were given up are kept with what they were longer than: they are played again only where that
-// does not say enough.
-TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
-  const std::string space =
-      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 32\n  tensor: 2\n  pipeline: [2, 4]\n"
-      "  micro_batch: [1, 2]\n  virtual_stages: [1, 2]\n  offload: any\n  overlap: any\n"
-      "  sequence_parallel: any\n  scatter_gather: any\n";
-  const auto saved_wide = [&](bool resume) {
-    SearchRequest wanted = request("wide", space);
-    wanted.top = 2;
-    wanted.save = file();
-    wanted.resume = resume;
-    wanted.asked = space;
-    wanted.version = "1.2.3";
-    return wanted;
-  };
-  const SearchResult whole = search_plans(saved_wide(false));
-  constexpr DatabaseForm kForm = {
-      .what = "saved search", .application = 0x41726d53, .version = 5, .tables = ""};
-  const auto number_of = [&](const char* query) {
-    Database database(file(), kForm);
-    return database.number_of(query);
-  };
-  const std::int64_t given_up = number_of("SELECT count(*) FROM plan WHERE longer_than_ps >= 0");
-  EXPECT_GT(given_up, 3);
-  EXPECT_EQ(number_of("SELECT count(*) FROM plan WHERE refusal = '' AND longer_than_ps < 0"),
-            whole.space.simulated);
-  const auto resume = [&] {
-    const SearchResult again = search_plans(saved_wide(true));
-    EXPECT_EQ(again.space.bounded, whole.space.bounded);
-    EXPECT_EQ(texts(again.simulated), texts(whole.simulated));
-    expect_sum(again.space);
-    return again.space.resumed;
-  };
-  EXPECT_EQ(resume(), whole.space.simulated);
-  // Where they are not known to be slow enough, they are simulated until they are.
-  {
-    Database database(file(), kForm);
-    database.execute("UPDATE plan SET longer_than_ps = 1 WHERE longer_than_ps >= 0");
-  }
-  EXPECT_EQ(resume(), whole.space.simulated);
-  EXPECT_EQ(number_of("SELECT count(*) FROM plan WHERE longer_than_ps > 1"), given_up);
-  // The best plan, were it given up, would not be looked at again.
-  {
-    Database database(file(), kForm);
-    database.execute(
-        "UPDATE plan SET longer_than_ps = 1000000000000000 WHERE iteration_ps = "
-        "(SELECT min(iteration_ps) FROM plan WHERE refusal = '' AND longer_than_ps < 0)");
-  }
-  SearchRequest wanted = saved_wide(true);
-  wanted.brute_force = false;
-  EXPECT_NE(texts(search_plans(wanted).ranking).front(), texts(whole.ranking).front());
-}
-
-TEST_F(SavedSearchTest, IsRefusedWithTimesThatNoPlanCanHaveAndWithoutItsTables) {
-  search_plans(saved(kSmallSpace, false));
-  for (const char* const damage :
-       {"UPDATE plan SET iteration_ps = -5 WHERE refusal = '' AND longer_than_ps < 0", "DROP TABLE plan"}) {
-    {
-      Database database(file(),
-                        {.what = "saved search", .application = 0x41726d53, .version = 5, .tables = ""});
-      database.execute(damage);
-    }
-    expect_search_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-                        "this saved search is damaged", "delete it, or name another file");
-  }
-}
-
-TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
-  search_plans(saved(kSmallSpace, false));
-  expect_search_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
-                      "is there already, and this search does not go on with it",
-                      "add --resume, or name another file");
-  SearchRequest newer = saved(kSmallSpace, true);
-  newer.version = "1.2.4";
-  expect_search_error([&] { search_plans(newer); }, file(),
-                      "was saved by build 1.2.3 of Armilla, and this is 1.2.4",
-                      "their times may differ: name another file");
-  // Empty, as a search leaves it that is killed at its very start.
-  std::ofstream(file(), std::ios::trunc).close();
-  EXPECT_GT(search_plans(saved(kSmallSpace, true)).space.simulated, 0);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/cases_testing.h"
 #include "base/folder_testing.h"
+#include "ir/search.h"
 #include "read/study.h"
 #include "study/search.h"
 
@@ -46,5 +48,31 @@ class SearchFixture : public testing::Test {
     std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
   }
 };
+
+// What tells plans apart, and how long an iteration takes.
+inline std::vector<std::string> texts(const std::vector<PlanOutcome>& plans) {
+  std::vector<std::string> result;
+  for (const PlanOutcome& plan : plans) {
+    std::string text;
+    for (const std::string& value : plan.values) text += value + " ";
+    result.push_back(text + std::to_string(plan.iteration.value));
+  }
+  return result;
+}
+
+// Every point is counted once.
+inline void expect_sum(const SearchSpaceUse& use) {
+  EXPECT_EQ(use.refused + use.bounded + use.simulated + use.not_looked_at, use.points);
+  std::int64_t refused = 0;
+  for (const auto& [reason, refusal] : use.refusals) refused += refusal.plans;
+  EXPECT_EQ(refused, use.refused);
+}
+
+// Where sanitizers slow the program down tenfold, the plans that take least to play.
+inline const std::string kSmallSpace =
+    std::string(
+        "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  zero: [0, 3]\n"
+        "  schedule: [1f1b, zb-h1]\n  recompute: [none, full]\n  micro_batch: ") +
+    (kCaseStep == 1 ? "[1, 2]\n" : "4\n");
 
 }  // namespace armilla

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/nearest_divisor.h"
 #include "base/text.h"
 #include "read/study.h"
 
@@ -97,13 +98,6 @@ const KnownDevice& known_device(const std::string& name, const std::string& wher
               "armilla list devices names those that are");
 }
 
-std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
-  for (std::int64_t divisor = std::min(number, most); divisor > 1; --divisor) {
-    if (number % divisor == 0) return divisor;
-  }
-  return 1;
-}
-
 // Of a rack with room for `most`: as many as divide the devices, so that every rack holds as many. Groups of
 // replicas that begin and end within racks would be planned as one ring over one NIC, which NCCL's rings, one
 // per NIC, are not: the largest rack counts that whole blocks and replicas fill.
@@ -118,60 +112,6 @@ std::int64_t rack_size(const RowMachine& row, std::int64_t most) {
   return 1;
 }
 
-// The ways to write `devices` as a product of so many sides, none of which is longer than the next.
-void factor(std::int64_t devices, std::size_t sides, std::vector<std::int64_t>& chosen,
-            std::vector<std::vector<std::int64_t>>& all) {
-  const std::int64_t least = chosen.empty() ? 1 : chosen.back();
-  if (sides == 1) {
-    if (devices < least) return;
-    all.push_back(chosen);
-    all.back().push_back(devices);
-    return;
-  }
-  for (std::int64_t side = least; side * side <= devices; ++side) {
-    if (devices % side != 0) continue;
-    chosen.push_back(side);
-    factor(devices / side, sides - 1, chosen, all);
-    chosen.pop_back();
-  }
-}
-
-// Moves sides to the front that make a block together, if there are such.
-bool lead_with_block(std::vector<std::int64_t>& sides, std::int64_t block) {
-  for (std::uint32_t leading = 0; leading < 1U << sides.size(); ++leading) {
-    std::int64_t product = 1;
-    for (std::size_t d = 0; d < sides.size(); ++d) product *= (leading >> d & 1) != 0 ? sides[d] : 1;
-    if (product != block) continue;
-    std::vector<std::int64_t> ordered;
-    for (const std::uint32_t first : {1U, 0U}) {
-      for (std::size_t d = 0; d < sides.size(); ++d) {
-        if ((leading >> d & 1) == first) ordered.push_back(sides[d]);
-      }
-    }
-    sides = ordered;
-    return true;
-  }
-  return false;
-}
-
-// As near to a square or a cube as it goes, the longest side last. Blocks of tensor and context parallelism
-// take whole axes where any shape has such, as jax's mesh_utils demands of them; these axes come first.
-void shape_torus(std::vector<Dimension>& dimensions, std::int64_t devices, std::int64_t block) {
-  std::vector<std::int64_t> chosen;
-  std::vector<std::vector<std::int64_t>> all;
-  factor(devices, dimensions.size(), chosen, all);
-  std::ranges::sort(all, {}, [](const std::vector<std::int64_t>& sides) {
-    return std::pair(std::reduce(sides.begin(), sides.end()), sides.front());
-  });
-  std::vector<std::int64_t> best = all.front();
-  for (std::vector<std::int64_t>& sides : all) {
-    if (!lead_with_block(sides, std::max<std::int64_t>(1, block))) continue;
-    best = sides;
-    break;
-  }
-  for (std::size_t d = 0; d < dimensions.size(); ++d) dimensions[d].size = best[d];
-}
-
 Dimension plain_switch(std::string name, std::int64_t size, Bandwidth bandwidth, Time latency) {
   Dimension dimension;
   dimension.name = std::move(name);
@@ -179,14 +119,6 @@ Dimension plain_switch(std::string name, std::int64_t size, Bandwidth bandwidth,
   dimension.bandwidth = bandwidth;
   dimension.latency = latency;
   return dimension;
-}
-
-// Slices of a torus are joined by the data centre's network: 50 Gb/s per chip
-// (docs.cloud.google.com/tpu/docs/v5p).
-Dimension data_center_network(std::int64_t slices) {
-  constexpr double kRate = 6.25e9;
-  constexpr std::int64_t kMicroseconds = 10;
-  return plain_switch("dcn", slices, Bandwidth(kRate), Time(kMicroseconds * 1'000'000));
 }
 
 constexpr double kGigabit = 1e9 / 8;
@@ -220,27 +152,21 @@ double device_part(const KnownDevice& known, double server_rate, std::int64_t wh
   return std::min(server_rate, static_cast<double>(serving) * each) / static_cast<double>(used);
 }
 
-bool is_torus(const Machine& machine) {
-  return std::ranges::all_of(
-      machine.dimensions, [](const Dimension& dimension) { return dimension.kind == DimensionKind::ring; });
-}
 bool is_rack(const Machine& machine) {
   constexpr std::int64_t kServer = 8;
   return machine.dimensions.front().size > kServer;
 }
 bool has_servers(const Machine& machine) {
-  return !is_torus(machine) && !is_rack(machine);
+  return machine.largest_slice == 0 && !is_rack(machine);
 }
 
-void shape(Machine& machine, const RowMachine& row, const KnownDevice& known) {
-  std::vector<Dimension>& dimensions = machine.dimensions;
-  if (is_torus(machine)) {
-    const std::int64_t slice =
-        largest_divisor(row.devices, row.devices_per_node > 0 ? row.devices_per_node : row.devices);
-    shape_torus(dimensions, slice, row.block);
-    if (slice < row.devices) dimensions.push_back(data_center_network(row.devices / slice));
+void shape(Machine& machine, const RowMachine& row, const KnownDevice& known, const std::string& where) {
+  if (machine.largest_slice > 0) {
+    if (row.devices_per_node > 0) machine.largest_slice = row.devices_per_node;
+    machine = with_ranks(machine, row.devices, true, where, std::max<std::int64_t>(1, row.block));
     return;
   }
+  std::vector<Dimension>& dimensions = machine.dimensions;
   const bool rack = is_rack(machine);
   const std::int64_t most =
       rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
@@ -294,7 +220,7 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
       row.devices % row.devices_per_node != 0)
     throw Error(where, fmt::format("{} devices on nodes of {}", row.devices, row.devices_per_node),
                 "expected whole nodes");
-  shape(machine, row, known);
+  shape(machine, row, known, where);
   // All of it is shaped for the row's devices.
   machine.elastic = false;
   std::erase_if(machine.dimensions, [](const Dimension& dimension) { return dimension.size == 1; });

@@ -1,6 +1,8 @@
 #include "write/report/run_json.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/checked.h"
 #include "ir/derived/communication.h"
@@ -260,22 +262,35 @@ Json collectives_json(const Run& run) {
 }
 
 // One record per call and role as recorded; summaries are in "collectives".
-Json calls_json(const Run& run) {
+// What a role calls after so many calls is as before, in files of hundreds of megabytes.
+constexpr std::int64_t kMostCallsOfRole = 10'000;
+
+struct ListedCalls {
   Json calls = Json::array();
+  std::int64_t left_out = 0;
+};
+
+ListedCalls calls_json(const Run& run) {
+  ListedCalls listed;
+  std::map<std::uint32_t, std::int64_t> of_program;
   for (const CollectiveRecord& record : run.result.collectives) {
+    if (++of_program[record.program] > kMostCallsOfRole) {
+      ++listed.left_out;
+      continue;
+    }
     const Program& program = run.graph.programs[record.program];
     const CollectiveCall& call = run.graph.collectives[record.call];
-    calls.push_back({{"role", program.role},
-                     {"name", run.graph.names[program.name[record.node]]},
-                     {"kind", name_of(call.kind)},
-                     {"group_size", record.group_size},
-                     {"bytes", call.bytes.value},
-                     {"chunks", record.chunks},
-                     {"issued_s", seconds(record.issued)},
-                     {"started_s", seconds(record.started)},
-                     {"finished_s", seconds(record.finished)}});
+    listed.calls.push_back({{"role", program.role},
+                            {"name", run.graph.names[program.name[record.node]]},
+                            {"kind", name_of(call.kind)},
+                            {"group_size", record.group_size},
+                            {"bytes", call.bytes.value},
+                            {"chunks", record.chunks},
+                            {"issued_s", seconds(record.issued)},
+                            {"started_s", seconds(record.started)},
+                            {"finished_s", seconds(record.finished)}});
   }
-  return calls;
+  return listed;
 }
 
 Json layers_json(const Run& run) {
@@ -447,6 +462,7 @@ Json plan_json(const Plan& plan) {
 }
 
 Json run_json(const Run& run) {
+  ListedCalls listed = calls_json(run);
   Json document = {{"schema", "armilla.run/1"},
                    {"iteration_time_s", seconds(run.result.iteration)},
                    {"simulated_time_s", seconds(simulated_time(run))},
@@ -460,7 +476,8 @@ Json run_json(const Run& run) {
                    {"roles", roles_json(run)},
                    {"stages", stages_json(run)},
                    {"collectives", collectives_json(run)},
-                   {"collective_calls", calls_json(run)},
+                   {"collective_calls", std::move(listed.calls)},
+                   {"collective_calls_left_out", listed.left_out},
                    {"messages", messages_json(run)},
                    {"layers", layers_json(run)},
                    {"links", links_json(run)},

@@ -59,6 +59,19 @@ TEST(RunJson, NamesPartsOnlyWhereTheyAreComputedAgain) {
   EXPECT_EQ(plan_json(plan)["recompute_modules"], Json::array({"core_attn"}));
 }
 
+TEST(RunJson, ListsSoManyCallsOfEveryRoleAndCountsTheOthers) {
+  armilla::Run run = example_run();
+  const CollectiveRecord call = run.result.collectives.front();
+  run.result.collectives.assign(10'000, call);
+  Json document = Json::parse(write_run_json(run));
+  EXPECT_EQ(document["collective_calls"].size(), 10'000U);
+  EXPECT_EQ(document["collective_calls_left_out"], 0);
+  run.result.collectives.resize(10'007, call);
+  document = Json::parse(write_run_json(run));
+  EXPECT_EQ(document["collective_calls"].size(), 10'000U);
+  EXPECT_EQ(document["collective_calls_left_out"], 7);
+}
+
 TEST(RunJson, TimesReadBackToTheSamePicosecond) {
   armilla::Run run = example_run();
   for (const std::int64_t ps : {1L, 10'700'001L, 123'456'789'012'345L}) {
