@@ -115,16 +115,26 @@ std::vector<Dimension> dimensions_for(const Machine& machine, std::int64_t ranks
   const std::int64_t cube = dimensions.front().size;
   std::int64_t of_cube = 1;
   for (std::size_t d = 0; d < rings; ++d) of_cube *= cube;
-  std::int64_t slice = ranks;
-  if (ranks > machine.largest_slice) {
-    const std::int64_t cubes = machine.largest_slice / of_cube;
-    slice = ranks % of_cube == 0 ? of_cube * largest_divisor(ranks / of_cube, cubes) : 0;
-  }
-  std::vector<std::int64_t> sides;
-  if (slice > 0) sides = slice_sides(slice, rings, cube, block);
-  if (sides.empty())
+  const auto slice_of = [&](std::int64_t count) {
+    if (count <= machine.largest_slice) return count;
+    if (count % of_cube == 0 && of_cube <= machine.largest_slice)
+      return of_cube * largest_divisor(count / of_cube, machine.largest_slice / of_cube);
+    // Slices that are less than a cube.
+    return of_cube > machine.largest_slice ? largest_divisor(count, machine.largest_slice) : 0;
+  };
+  const auto sides_of = [&](std::int64_t count) {
+    const std::int64_t slice = slice_of(count);
+    return slice > 0 ? slice_sides(slice, rings, cube, block) : std::vector<std::int64_t>();
+  };
+  const std::vector<std::int64_t> sides = sides_of(ranks);
+  if (sides.empty()) {
+    // The next whole cube is one.
+    std::int64_t below = ranks - 1, above = ranks + 1;
+    while (sides_of(below).empty()) --below;
+    while (sides_of(above).empty()) ++above;
     throw Error(where, fmt::format("{} ranks are no slice of machine '{}'", ranks, machine.name),
-                fmt::format("ranks could be {}", nearest_multiples(of_cube, ranks)));
+                fmt::format("ranks could be {} or {}", below, above));
+  }
   for (std::size_t d = 0; d < rings; ++d) dimensions[d].size = sides[d];
   return dimensions;
 }

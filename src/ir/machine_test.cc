@@ -102,7 +102,8 @@ TEST(Machine, ATorusIsHandedOutInSlices) {
   // A slice is a machine like others.
   EXPECT_EQ(sizes(with_ranks(with_ranks(machine, 512, true, ""), 64, false, "")),
             (std::vector<std::int64_t>{8, 8}));
-  for (const auto& [ranks, hint] : {std::pair(100, "64 or 128"), {48, "64"}, {4100, "4096 or 4160"}})
+  for (const auto& [ranks, hint] :
+       {std::pair(100, "64 or 128"), {48, "32 or 64"}, {3, "2 or 4"}, {4100, "4096 or 4160"}})
     EXPECT_EQ(error_of([&, count = ranks] { with_ranks(machine, count, true, "--ranks"); }),
               "--ranks: " + std::to_string(ranks) + " ranks are no slice of machine '" + machine.name +
                   "'\n  hint: ranks could be " + hint);

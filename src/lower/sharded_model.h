@@ -78,8 +78,13 @@ struct WeightGroup {
   // Every tensor rank holds them whole but saw only its share of the tokens (sequence parallelism: norms,
   // routers): their gradients are summed over the tensor group once per iteration.
   bool tensor_partial = false;
-  std::int64_t updated = 0;  // where gradients are sparse, elements that have any after a micro-batch; 0: all
+  // Where gradients are sparse, elements that have any after an iteration of all replicas; 0: all.
+  std::int64_t updated = 0;
 };
+
+inline std::int64_t updated_of(const WeightGroup& group) {
+  return group.updated > 0 ? group.updated : group.elements;
+}
 
 struct BlockShape {
   Pass forward;

@@ -17,11 +17,7 @@ namespace {
 Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& plan) {
   const std::int64_t elements = ceil_divide(bucket.updated, ways);
   const std::int64_t states = state_words(plan.optimizer);
-  const double updated = static_cast<double>(bucket.updated) / static_cast<double>(bucket.elements);
-  const auto weight_bytes =
-      bucket.updated == bucket.elements
-          ? bucket.weights.value / ways
-          : static_cast<std::int64_t>(static_cast<double>(bucket.weights.value) * updated) / ways;
+  const std::int64_t weight_bytes = bucket.updated_weights().value / ways;
   const bool has_master = bucket.weights.value < bucket.elements * 4;
   Work work;
   work.kind = WorkKind::vector;
@@ -426,7 +422,7 @@ void DataPass::update_on_host(Ready& ready) {
   waits.insert(waits.end(), late_.begin(), late_.end());
   // The CPU steps when all gradients have arrived; the transfers back follow each other on the one link.
   for (const Bucket& bucket : buckets_) {
-    const Bytes shard = shard_of(bucket.weights.weights, bucket.ways);
+    const Bytes shard = shard_of(bucket.weights.updated_weights(), bucket.ways);
     waits.assign(1, writer_.host_copy(up, time_to_move(shard, host_bandwidth_), waits));
   }
   ready.all = waits;

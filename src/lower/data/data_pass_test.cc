@@ -305,12 +305,11 @@ TEST(DataPass, StagesBetweenHaveNoPartInATiedEmbedding) {
   EXPECT_EQ(count_kind(graph, 3, "tied embedding gradients"), 1);
 }
 
-// The embedding's 500 elements, of which a micro-batch reads 10.
+// Of the embedding's 500 elements.
 TEST(DataPass, OfSparseGradientsWhatWasReadIsExchangedAndUpdated) {
   Plan plan = small_plan(1, 4, 1, 3);
   plan.optimizer = Optimizer::sgd;
   ShardedModel model = small_sharded_model();
-  model.shapes[model.blocks.front().shape].weights.front().updated = 10;
   const auto bytes_of_optimizer = [](const Graph& graph) {
     std::int64_t sum = 0;
     const Program& program = graph.programs[0];
@@ -320,12 +319,11 @@ TEST(DataPass, OfSparseGradientsWhatWasReadIsExchangedAndUpdated) {
     }
     return sum;
   };
-  for (const auto& [micro_batches, read] : {std::pair(3, 120), {1, 40}, {100, 500}}) {
-    plan.micro_batches = plan.batch = micro_batches;
+  for (const int updated : {120, 40, 500}) {
+    model.shapes[model.blocks.front().shape].weights.front().updated = updated;
     const Graph graph = lower_sharded({model}, plan, 1).graph;
-    const double all = (2500.0 + read) / 3000;
-    EXPECT_DOUBLE_EQ(volume(graph), 2 * all);
-    EXPECT_EQ(bytes_of_optimizer(graph), (2500 + read) * bytes_of_optimizer(lower(plan)) / 3000);
+    EXPECT_DOUBLE_EQ(volume(graph), 2 * (2500.0 + updated) / 3000);
+    EXPECT_EQ(bytes_of_optimizer(graph), (2500 + updated) * bytes_of_optimizer(lower(plan)) / 3000);
   }
 }
 

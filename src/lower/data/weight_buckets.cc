@@ -75,15 +75,6 @@ class BucketBuilder {
     return bucket.gradients >= (first ? plan_.first_bucket : plan_.bucket);
   }
 
-  std::int64_t updated_in_iteration(const WeightGroup& group) const {
-    if (group.updated == 0) return group.elements;
-    const bool expert = group.axis == GroupAxis::expert_data;
-    const double times = static_cast<double>(plan_.micro_batches) *
-                         static_cast<double>(expert ? plan_.expert_data() : plan_.data() * plan_.context);
-    return static_cast<std::int64_t>(
-        std::min(static_cast<double>(group.elements), static_cast<double>(group.updated) * times));
-  }
-
   void add(const Unit& unit, const std::vector<std::vector<std::int64_t>>& holders) {
     const WeightGroup& group = *unit.group;
     // The other uses of a tied weight bring no elements of their own.
@@ -98,7 +89,7 @@ class BucketBuilder {
     }
     WeightBucket& bucket = result_.buckets[static_cast<std::size_t>(open)];
     bucket.elements += group.elements;
-    const std::int64_t updated = updated_in_iteration(group);
+    const std::int64_t updated = updated_of(group);
     bucket.updated += updated;
     bucket.gradients += size_of(updated, gradient_type(plan_), "gradients");
     const bool own = group.dtype != DType::unknown;

@@ -4,10 +4,9 @@
 // DistributedDataParallel). The weights of a block enter whole, in the order the backward pass completes
 // them; a bucket closes once it has reached its size (Plan::first_bucket for the first, Plan::bucket). Under
 // ZeRO-3 every block is a unit of its own (FSDP). Blocks of a rank that share a tied weight have it once: it
-// is complete with the block that comes first in the model. Of a weight with sparse gradients
-// (WeightGroup::updated) what the micro-batches of all replicas read counts as updated, no element twice; it
-// is exchanged as dense gradients of that size are. Gradients are counted in the plan's gradient
-// type, gathered weights in its parameter type. O(blocks log blocks).
+// is complete with the block that comes first in the model. Of a weight with sparse gradients what is updated
+// is exchanged, as dense gradients of that size are. Gradients are counted in the plan's gradient type,
+// gathered weights in its parameter type. O(blocks log blocks).
 #pragma once
 
 #include <cstdint>
@@ -47,6 +46,12 @@ struct WeightBucket {
   Bytes weights;                   // as kept to compute with
   std::vector<BlockPlace> blocks;  // of its chunk, in order of completion
   std::vector<BlockPlace> others;  // blocks of other chunks that use one of its weights, too
+
+  Bytes updated_weights() const {
+    if (updated == elements) return weights;
+    const double share = static_cast<double>(updated) / static_cast<double>(elements);
+    return Bytes(static_cast<std::int64_t>(static_cast<double>(weights.value) * share));
+  }
 };
 
 // A weight with copies on several pipeline ranks.

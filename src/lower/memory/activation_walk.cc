@@ -59,14 +59,18 @@ std::int64_t ChunkActivations::last_block() const {
 
 OffloadedEnds ActivationWalk::ends_of(const PipelineSlot& slot, const PipelineSlot* next) const {
   OffloadedEnds ends;
-  if (slot.action == PipelineAction::forward && last_ != nullptr && last_->action == PipelineAction::forward)
+  const auto goes_back = [](const PipelineSlot& of) {
+    return of.action == PipelineAction::backward || of.action == PipelineAction::input_gradient;
+  };
+  // A backward pass begins with what its own forward pass has just made.
+  const auto follows_its_own = [&](const PipelineSlot& before, const PipelineSlot& behind) {
+    return before.action == PipelineAction::forward && goes_back(behind) && before.chunk == behind.chunk &&
+           before.micro_batch == behind.micro_batch;
+  };
+  if (last_ != nullptr && last_->action == PipelineAction::forward && !follows_its_own(*last_, slot))
     ends.leaving = chunk_of(*last_).last_block();
-  if (next == nullptr || next->action == PipelineAction::forward ||
-      next->action == PipelineAction::weight_gradient)
-    return ends;
-  const bool has_made = slot.action == PipelineAction::forward && slot.chunk == next->chunk &&
-                        slot.micro_batch == next->micro_batch;
-  if (!has_made) ends.arriving = chunk_of(*next).last_block();
+  if (next != nullptr && goes_back(*next) && !follows_its_own(slot, *next))
+    ends.arriving = chunk_of(*next).last_block();
   return ends;
 }
 
@@ -155,7 +159,8 @@ BlockHold held_at(const ChunkActivations& chunk, PipelineAction action, std::siz
   const std::int64_t after = before.gradients + (makes ? chunk.gradients - earlier.gradients : 0);
   if (offloaded != nullptr) {
     const bool frees = frees_activations(action), forward = action == PipelineAction::forward;
-    const bool begins = forward && block == 0, ends = block == (forward ? chunk.blocks.size() - 1 : 0);
+    const std::size_t last = chunk.blocks.size() - 1;
+    const bool begins = block == (forward ? 0 : last), ends = block == (forward ? last : 0);
     // Of the block at work; of the chunk where weight gradients are separate.
     std::int64_t own = at.saved - earlier.saved, present = at.present, left = forward ? own : earlier.saved;
     if (action == PipelineAction::input_gradient) own = present = left = chunk.saved;

@@ -59,8 +59,8 @@ struct ChunkActivations {
   void add(std::int64_t saved_by_block, std::int64_t working, std::int64_t gradients_of_block);
 };
 
-// With offload, beside a pass's own blocks: of the forward pass before, a block that leaves while its
-// first is at work; of the backward pass behind, a block that comes while its last is, unless that has
+// With offload, beside a pass's own blocks: of the forward pass before, a block that leaves while it begins,
+// unless that is its own; of the backward pass behind, a block that comes while its last is, unless that has
 // just made it.
 struct OffloadedEnds {
   std::int64_t leaving = 0, arriving = 0;

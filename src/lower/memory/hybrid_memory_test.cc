@@ -304,6 +304,30 @@ TEST(HybridMemory, OffloadGoesBlockByBlock) {
   EXPECT_EQ(activations(), Bytes(400));
 }
 
+// Of passes alone the peak is that of a moment, however many rounds are passed over.
+TEST(HybridMemory, OffloadedPeaksAreThoseOfAMoment) {
+  ShardedModel model = equal_blocks(16, 10);
+  model.shapes.push_back(model.shapes[0]);
+  model.shapes[1].saved = Bytes(500);
+  model.blocks[3].shape = model.blocks[7].shape = model.blocks[15].shape = 1;
+  for (const char* const schedule : {"1f1b", "gpipe", "interleaved", "zb-h1"}) {
+    for (const std::int64_t micro_batches : {4, 16, 40}) {
+      for (const Framework framework : {Framework::megatron, Framework::pytorch}) {
+        SCOPED_TRACE(testing::Message() << schedule << " " << micro_batches);
+        Plan plan = pipelined_plan(schedule, 4, micro_batches);
+        plan.offload_activations = true;
+        plan.framework = framework;
+        for (const RoleMemory& memory : hybrid_memory(job_of(model, plan), plan, Device())) {
+          std::int64_t most = 0;
+          for (const MemoryMoment& moment : memory.over_time)
+            most = std::max(most, (moment.activations + moment.temporary + moment.gradients).value);
+          EXPECT_EQ((memory.use.activations + memory.use.temporary + memory.use.gradients).value, most);
+        }
+      }
+    }
+  }
+}
+
 // A head that keeps more than any layer is there once, beside the layer before it.
 TEST(HybridMemory, OffloadHoldsTheLargestBlockOnce) {
   ShardedModel model = equal_blocks(4, 10);

@@ -34,7 +34,7 @@ std::int64_t add(std::int64_t a, std::int64_t b) {
 std::int64_t gradient_at_work(const BlockShape& shape, const Plan& plan) {
   if (plan.accumulation_fusion) return 0;
   std::int64_t elements = 0;
-  for (const WeightGroup& group : shape.weights) elements = std::max(elements, group.elements);
+  for (const WeightGroup& group : shape.weights) elements = std::max(elements, updated_of(group));
   return size_of(elements, weight_type(plan), "weight gradient").value;
 }
 
@@ -111,7 +111,7 @@ std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
   std::int64_t all = 0, narrow = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     all = add(all, bucket.gradients.value);
-    narrow = add(narrow, bucket.weights.value);
+    narrow = add(narrow, bucket.updated_weights().value);
   }
   // DDP's buckets are copies of the gradients as autograd makes them (gradient_as_bucket_view = false), there
   // only with more than one replica. Accumulation in a wider type has its own array beside them.
@@ -411,7 +411,10 @@ class RoundSkipper {
     next_ = end + 1;
     std::size_t rounds = (end - at) / length_;
     const std::size_t behind = at + rounds * length_;
-    if (rounds > 0 && behind < slots_.size() && slots_[behind].beside_previous) --rounds;
+    // What stands behind a round tells what its last slot needs: with offload, what comes for the next.
+    if (rounds > 0 && behind < slots_.size() &&
+        (slots_[behind].beside_previous || !are_alike(slots_[behind], slots_[behind - length_])))
+      --rounds;
     return rounds * length_;
   }
 

@@ -381,20 +381,22 @@ std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<B
   return uses;
 }
 
-// WeightGroup::updated of the elements of a parameter that are on this rank: tables that are dealt out to
-// expert ranks are read for the samples of all of them.
-std::int64_t updated_elements(const Operator& op, const Layout& layout, const Parameter& parameter,
-                              std::int64_t elements) {
-  if (op.updates == 0 || parameter.elements == 0) return 0;
-  const std::int64_t samples = op.expert ? layout.degrees.expert : 1;
+// WeightGroup::updated of the elements of a parameter that are on this rank: what the micro-batches of all
+// replicas read, no element twice. Tables that are dealt out to expert ranks are read for the samples of all
+// of them. Where gradients are divided (ZeRO-2 and 3), they are parts of one dense array.
+std::int64_t updated_elements(const Operator& op, const Parameter& parameter, std::int64_t elements,
+                              const Plan& plan) {
+  if (op.updates == 0 || parameter.elements == 0 || plan.zero_stage > 1) return 0;
+  const std::int64_t readers = op.expert ? plan.expert * plan.expert_data() : plan.data() * plan.context;
   const double of_all = static_cast<double>(elements) / static_cast<double>(parameter.elements);
-  const double updated = static_cast<double>(op.updates) * static_cast<double>(samples) * of_all;
+  const double updated = static_cast<double>(op.updates) * static_cast<double>(readers) *
+                         static_cast<double>(plan.micro_batches) * of_all;
   return updated < static_cast<double>(elements) ? static_cast<std::int64_t>(std::ceil(updated)) : elements;
 }
 
 // `apart`: DistributedDataParallel buckets single parameters, so nothing is merged.
 std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
-                                       const std::vector<std::int64_t>& uses, bool apart) {
+                                       const std::vector<std::int64_t>& uses, bool apart, const Plan& plan) {
   std::vector<WeightGroup> groups;
   std::vector<std::uint32_t> seen;
   for (std::uint32_t i = block.first; i < block.end; ++i) {
@@ -407,7 +409,7 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
       group.axis = op.expert ? GroupAxis::expert_data : GroupAxis::data;
       group.tied = uses[p] > 1 ? static_cast<std::int64_t>(p) : -1;
       group.elements = local_elements(model, layout, op, parameter);
-      group.updated = updated_elements(op, layout, parameter, group.elements);
+      group.updated = updated_elements(op, parameter, group.elements, plan);
       // Norms, routers and whole tables saw only this rank's tokens: their gradients are incomplete until
       // summed over the tensor group (Megatron's allreduce_layernorm_grads).
       group.tensor_partial =

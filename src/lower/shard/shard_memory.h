@@ -45,7 +45,7 @@ Bytes largest_working_set(const Model& model, const Block& block, const Layout& 
 
 // `uses`: in how many blocks each parameter is. `apart`: every parameter is a group.
 std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
-                                       const std::vector<std::int64_t>& uses, bool apart);
+                                       const std::vector<std::int64_t>& uses, bool apart, const Plan& plan);
 // Of what is not trained, in its own type; of frozen weights in the plan's weight type where theirs is not
 // narrower than 16 bits.
 Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout, const Plan& plan);

@@ -217,7 +217,7 @@ class ModelSharder {
     const Block& block = blocks_[b];
     if (!can_recompute(block)) recompute = Recompute::none;
     std::vector<WeightGroup> weights =
-        weight_groups(model_, block, layout_, uses_, result_.distributed_data_parallel);
+        weight_groups(model_, block, layout_, uses_, result_.distributed_data_parallel, plan_);
     // Tied weights distinguish shapes: a block whose weight is also elsewhere exchanges its gradient with the
     // other holder.
     std::vector<std::int64_t> tied;

@@ -502,7 +502,7 @@ Machine read_machine(const Config& config, std::vector<std::string>* warnings) {
       return dimension.kind == DimensionKind::ring && dimension.size == machine.dimensions.front().size;
     });
     if (!machine.elastic || !is_torus)
-      throw Error(slice->where(), "is of an elastic torus",
+      throw Error(slice->where(), "needs an elastic torus",
                   "give elastic: true, and Rings of one size before the last dimension, which joins slices");
     const std::int64_t of_rings = rank_count(machine) / machine.dimensions.back().size;
     if (machine.largest_slice < of_rings)

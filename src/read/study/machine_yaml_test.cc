@@ -260,7 +260,7 @@ TEST(MachineYaml, RefusesWhatMakesNoSense) {
             "m.yaml:4:16: largest_slice: is less than the 4 devices of the rings");
   EXPECT_EQ(
       machine_error("v100-16gb-sxm2", "v100-16gb-sxm2\nlargest_slice: 64"),
-      "m.yaml:3:16: largest_slice: is of an elastic torus\n"
+      "m.yaml:3:16: largest_slice: needs an elastic torus\n"
       "  hint: give elastic: true, and Rings of one size before the last dimension, which joins slices");
   EXPECT_EQ(machine_error("v100-16gb-sxm2", "./v100"),
             "./v100: cannot open the file: No such file or directory");

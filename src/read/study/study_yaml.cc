@@ -109,7 +109,8 @@ TrainingGoal read_training(const Config& config) {
     if (!given) return;
     goal.where = given->where();
     amount = parse_amount(given->text(), given->where());
-    if (amount != std::floor(amount))
+    // Of 16.4M the product is 16399999.999999998.
+    if (std::abs(amount - std::round(amount)) > 1e-9 * amount)
       throw Error(given->where(), fmt::format("{} {}", given->text(), key), "expected a whole number");
   };
   read("tokens", goal.tokens);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "lower/plan.h"
 #include "lower/sharded_model.h"
 
 namespace armilla {
@@ -64,6 +65,7 @@ std::vector<std::int64_t> balance_stages(const Model& model, const Plan& plan, c
                                          const std::string& where) {
   const std::int64_t stages = checked_multiply(plan.pipeline, plan.virtual_stages, where);
   const auto blocks = static_cast<std::int64_t>(model.blocks.size());
+  if (stages > blocks) check_plan_for_model(plan, model, where);  // says so in the plan's words
   if (stages > 1 && stages > blocks) {
     throw Error(where, fmt::format("{} pipeline stages for a model of {} blocks", stages, blocks),
                 fmt::format("use at most {} stages", blocks), {"plan.pipeline", "plan.virtual_stages"});

@@ -104,6 +104,9 @@ Machine machine_for(const Machine& machine, std::int64_t devices) {
   if (!machine.elastic || machine.dimensions.empty()) return machine;
   std::int64_t block = 1;
   for (std::size_t d = 0; d + 1 < machine.dimensions.size(); ++d) block *= machine.dimensions[d].size;
+  // Of a torus whole cubes, and where one slice does not hold them the largest slices.
+  if (machine.largest_slice > 0 && devices > machine.largest_slice)
+    block *= std::max<std::int64_t>(1, machine.largest_slice / block);
   return with_ranks(machine, ceil_divide(devices, block) * block, true, "jobs");
 }
 

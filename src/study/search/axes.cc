@@ -69,9 +69,12 @@ Texts usual_pipeline(const SpaceFacts& facts) {
 }
 Texts usual_expert(const SpaceFacts& facts) {
   if (facts.model.experts == 0) return {"1"};
-  return fitting(divisors(facts.ranks), facts.model.experts, facts.model.experts);
+  // Tables may be dealt out unevenly.
+  const bool tables = has_tables_for_experts(facts.model);
+  return fitting(divisors(facts.ranks), facts.model.experts, tables ? 0 : facts.model.experts);
 }
 Texts any_expert(const SpaceFacts& facts) {
+  if (has_tables_for_experts(facts.model)) return usual_expert(facts);
   return facts.model.experts == 0 ? Texts{"1"} : fitting(divisors(facts.model.experts), facts.ranks);
 }
 // Experts whole or divided as the layers around them, which is what `armilla run` does.

@@ -315,7 +315,10 @@ std::shared_ptr<const Model> PlanEvaluator::model_of(const Plan& plan) {
 }
 
 std::shared_ptr<const ShardedModel> PlanEvaluator::sharded_of(const Plan& plan, const Model& model) {
-  const std::string key = fmt::format("{} {}", plan.micro_batch(), division_of(plan));
+  std::string key = fmt::format("{} {}", plan.micro_batch(), division_of(plan));
+  // Of tables what is read in an iteration is updated.
+  if (has_tables_for_experts(model.facts))
+    key += fmt::format(" {} {} {}", plan.data(), plan.micro_batches, plan.zero_stage > 1);
   const std::lock_guard lock(mutex_);
   std::shared_ptr<const ShardedModel>& known = sharded_[key];
   if (!known) known = std::make_shared<const ShardedModel>(shard_model(model, plan, 0, kWhere));

@@ -142,6 +142,22 @@ TEST_F(SearchTest, EqualsBruteForceWherePlansBeginAlike) {
 
 // Computations that were measured to be faster than the model says, as those of a single plan may be.
 // Each schedule is a plan of its own where it matters on one pipeline rank, whichever is named first.
+// Gradients of tables are sparse: their bounds are lower than those of all elements.
+TEST_F(SearchTest, EqualsBruteForceWhereTablesAreDealtOut) {
+  SearchRequest wanted =
+      request("tables",
+              "machine: dgx-a100\nplan:\n  ranks: 16\n  global_batch: 4096\n  expert: any\n"
+              "  micro_batch: [64, 256]\n  zero: any\n  optimizer: sgd\n  offload: any\n");
+  wanted.top = 20;
+  const SearchResult found = search_plans(wanted);
+  wanted.brute_force = true;
+  const SearchResult all = search_plans(wanted);
+  EXPECT_EQ(texts(found.ranking), texts(all.ranking));
+  EXPECT_GT(all.ranking.size(), 10U);
+  // Degrees that do not divide the five tables, too.
+  EXPECT_THAT(texts(all.ranking), testing::Contains(testing::StartsWith("1 1 1 4 ")));
+}
+
 TEST_F(SearchTest, KnowsSchedulesApartWithoutAPipeline) {
   const auto found = [&](const std::string& schedules) {
     return search_plans(request("moe",

@@ -23,13 +23,16 @@ class SearchFixture : public testing::Test {
     std::filesystem::create_directories(folder_);
     write("gpt.yaml", "family: gpt\nlayers: 8\nhidden: 64\nheads: 4\nvocabulary: 512\nsequence: 64\n");
     write("wide.yaml", "family: gpt\nlayers: 8\nhidden: 4096\nheads: 32\nvocabulary: 4096\nsequence: 1024\n");
+    write("tables.yaml",
+          "family: dlrm\ndense_features: 13\nembedding: 64\ntables: [2000000, 30, 500000, 100000, 7]\n"
+          "lookups: 2\nbottom: [128, 64]\ntop: [256, 1]\n");
     write("moe.yaml",
           "family: mixtral\nlayers: 4\nhidden: 64\nheads: 4\nkv_heads: 2\nvocabulary: 512\nsequence: "
           "64\nexperts: {count: 4, active: 2, feed_forward: 96}\n");
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // A search of the study in `text`, whose model is "gpt", "wide" or "moe".
+  // A search of the study in `text`, whose model is "gpt", "wide", "moe" or "tables".
   SearchRequest request(const std::string& model, const std::string& rest) const {
     const std::string text = "model: " + (folder_ / (model + ".yaml")).string() + "\n" + rest;
     SearchRequest request;

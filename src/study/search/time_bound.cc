@@ -131,13 +131,13 @@ void StageExchanges::add_weights(const std::vector<std::uint32_t>& shapes, Sizes
       // Tied weights are exchanged with other ranks' as well: left out, which keeps the bound a bound.
       if (group.tied >= 0) continue;
       const bool expert = group.axis == GroupAxis::expert_data;
-      (expert ? sizes.experts : sizes.dense) += least_size(group.elements, plan_.gradient_dtype);
+      (expert ? sizes.experts : sizes.dense) += least_size(updated_of(group), plan_.gradient_dtype);
       const bool own = group.dtype != DType::unknown;
       (expert ? expert_parameters : sizes.parameters) +=
           least_size(group.elements, own ? group.dtype : parameter);
       if (!plan_.offload_optimizer) continue;
       const std::int64_t replicas = expert ? plan_.expert_data() : plan_.data() * plan_.context;
-      const std::int64_t elements = group.elements / (plan_.zero_stage > 0 ? replicas : 1);
+      const std::int64_t elements = updated_of(group) / (plan_.zero_stage > 0 ? replicas : 1);
       sizes.down += time_to_move(least_size(elements, plan_.gradient_dtype), host_bandwidth_);
       sizes.up += time_to_move(least_size(elements, own ? group.dtype : plan_.weight_dtype), host_bandwidth_);
     }

@@ -261,8 +261,7 @@ Json collectives_json(const Run& run) {
   return collectives;
 }
 
-// One record per call and role as recorded; summaries are in "collectives".
-// What a role calls after so many calls is as before, in files of hundreds of megabytes.
+// Of a role; more would make files of hundreds of megabytes that say the same again and again.
 constexpr std::int64_t kMostCallsOfRole = 10'000;
 
 struct ListedCalls {
@@ -270,6 +269,7 @@ struct ListedCalls {
   std::int64_t left_out = 0;
 };
 
+// One record per call and role as recorded; summaries are in "collectives".
 ListedCalls calls_json(const Run& run) {
   ListedCalls listed;
   std::map<std::uint32_t, std::int64_t> of_program;
