@@ -59,6 +59,8 @@ std::int64_t ChunkActivations::last_block() const {
 
 OffloadedEnds ActivationWalk::ends_of(const PipelineSlot& slot, const PipelineSlot* next) const {
   OffloadedEnds ends;
+  ends.live = live_;
+  if (slot.action == PipelineAction::forward) ends.live = add_up(ends.live, chunk_of(slot).saved);
   const auto goes_back = [](const PipelineSlot& of) {
     return of.action == PipelineAction::backward || of.action == PipelineAction::input_gradient;
   };
@@ -98,6 +100,7 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group, const Pi
     const ChunkActivations& chunk = chunk_of(slot);
     HeldByPasses own = offload_ ? chunk.most_present : chunk.most;
     const bool makes = makes_gradients(slot);
+    const OffloadedEnds ends = ends_of(slot, next);
     if (makes) held.gradients = add_up(held.gradients, chunk.gradients);
     switch (slot.action) {
       case PipelineAction::forward:
@@ -122,13 +125,13 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group, const Pi
         own = makes ? chunk.most_weights_making : HeldByPasses{chunk.saved, 0};
         break;
     }
-    if (offload_) consider(ends_of(slot, next), slot, makes, own);
+    if (offload_) consider(ends, slot, makes, own);
     held = {add_up(held.activations, own.activations), add_up(held.temporary, own.temporary),
             held.gradients + own.gradients};
     running = add_up(running, own.activations);
   }
   // What other passes saved is on the host, but where only their weight gradients are to be made.
-  if (offload_) held.activations = add_up(waiting_, running);
+  if (offload_) held.activations = std::min(live_, add_up(waiting_, running));
   last_ = &group.back();
   // Only to be told of an overflow.
   add_up(add_up(held.activations, held.temporary), held.gradients);
@@ -169,9 +172,12 @@ BlockHold held_at(const ChunkActivations& chunk, PipelineAction action, std::siz
     if (begins) present = std::max(present, own + offloaded->leaving);
     if (ends) present = std::max(present, own + offloaded->arriving);
     if (ends) left = std::max(left, offloaded->arriving);
-    return {{before.activations + present, action == PipelineAction::weight_gradient ? 0 : at.working,
+    const auto there = [&](std::int64_t of_pass) {
+      return std::min(before.activations + of_pass, offloaded->live);
+    };
+    return {{there(present), action == PipelineAction::weight_gradient ? 0 : at.working,
              frees ? during : before.gradients},
-            {before.activations + left, 0, frees ? after : before.gradients}};
+            {there(left), 0, frees ? after : before.gradients}};
   }
   switch (action) {
     case PipelineAction::forward:

@@ -64,6 +64,7 @@ struct ChunkActivations {
 // just made it.
 struct OffloadedEnds {
   std::int64_t leaving = 0, arriving = 0;
+  std::int64_t live = 0;  // of all passes not yet done, this one with them: no more can be there
 };
 
 // The slots from `first` on that run beside each other; one, mostly.
