@@ -199,9 +199,10 @@ std::uint32_t device_number(const Machine& machine, std::int64_t rank);
 const Device& device_of(const Machine& machine, std::int64_t rank);
 
 // The first `ranks` devices as a machine of their own: inner dimensions stay whole, one is cut, outer ones
-// fall away; the last dimension may grow when `elastic`. Of a torus that is handed out in slices, one of so
-// many, or as few as hold them, shaped for blocks of so many ranks that talk most. Throws Error with the
-// nearest possible counts when `ranks` leaves a dimension ragged.
+// fall away; the last dimension may grow when `elastic`. A torus that is handed out in slices gives one of
+// `ranks` devices, or equal ones, as few as can be; `block`: how many neighbours talk most, which its rings
+// are shaped for. Throws Error with the nearest possible counts when `ranks` leaves a dimension ragged or
+// is no slice.
 Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where,
                    std::int64_t block = 1);
 

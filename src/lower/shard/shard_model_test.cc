@@ -272,6 +272,36 @@ TEST(ShardModel, UlyssesExchangesHeadsForTokens) {
                   "attention.output: all-reduce tensor 8388608", "mlp.down: all-reduce tensor 8388608"));
 }
 
+// A sample reads a row of 128 numbers of every table; what is read twice is updated once.
+TEST(ShardModel, OfTablesWhatIsReadIsUpdated) {
+  const Model model = zoo_model("dlrm");
+  const auto updated = [&](std::int64_t data, std::int64_t expert, std::int64_t micro_batches, int zero = 0) {
+    Plan plan = plan_of(1, 1, data);
+    plan.expert = expert;
+    plan.batch = plan.micro_batches = micro_batches;
+    plan.zero_stage = zero;
+    std::int64_t sum = 0;
+    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+    for (const WeightGroup& group : shape_named(sharded, "embedding").weights) sum += group.updated;
+    return sum;
+  };
+  // Of every table at most so many rows, on one of so many ranks.
+  const auto rows = [&](std::int64_t most, std::int64_t ranks) {
+    std::int64_t sum = 0;
+    for (const Parameter& parameter : model.parameters) {
+      if (parameter.name.find("tables.") == std::string::npos) continue;
+      sum += std::min(most, parameter.shape[0]) * 128 / ranks;
+    }
+    return sum;
+  };
+  EXPECT_EQ(updated(1, 1, 1, 1), 26 * 128);
+  EXPECT_EQ(updated(1, 1, 100, 1), rows(100, 1));
+  EXPECT_EQ(updated(8, 1, 100, 1), rows(800, 1));
+  EXPECT_EQ(updated(2, 2, 100, 1), rows(200, 2));
+  EXPECT_EQ(updated(8, 2, 100, 1), rows(800, 2));
+  EXPECT_EQ(updated(8, 2, 100, 2), 0);  // all
+}
+
 // 4096 tokens x 2 experts x 4096 x 2 bytes = 67,108,864.
 TEST(ShardModel, ExpertsGetTheirTokensByAllToAll) {
   const Model model = zoo_model("mixtral-8x7b");

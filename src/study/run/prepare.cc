@@ -58,8 +58,8 @@ void prepare_all_but_plan(Study& study) {
 
 Plan resolved_plan(const Study& study, const PlanRequest& request, bool described) {
   const std::int64_t devices = rank_count(study.machine);
-  // The outermost dimension counts nodes, so larger jobs come in whole nodes; slices of a torus
-  // have any size.
+  // The outermost dimension counts nodes, so larger jobs come in whole nodes. Of a torus with_ranks knows
+  // what slices there are.
   const bool counts_nodes = !study.machine.dimensions.empty() && study.machine.largest_slice == 0;
   const std::int64_t nodes = counts_nodes ? study.machine.dimensions.back().size : devices;
   return resolve_plan(request, devices, study.machine.elastic, described, devices / nodes);

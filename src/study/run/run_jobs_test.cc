@@ -81,6 +81,24 @@ TEST(RunJobs, EveryJobHasTheDevicesOfItsOwnRanks) {
   EXPECT_NE(run.warnings[0].find("device 'a10' has"), std::string::npos) << run.warnings[0];
 }
 
+// Jobs that one slice of a torus does not hold are in slices of the largest kind.
+TEST(RunJobs, ASecondSliceBeginsWhereTheFirstIsFull) {
+  const auto sizes = [](const std::string& ranks) {
+    const auto run = run_jobs(read_jobs(Config::parse(
+        "machine: tpu-v5e\njobs:\n  - {name: a, model: resnet18, plan: {ranks: 256, batch: 1}}\n"
+        "  - {name: b, model: resnet18, plan: {ranks: " +
+            ranks + ", batch: 1}}\n",
+        "jobs.yaml", {})));
+    // A job that has its slice to itself notices nothing of the other.
+    EXPECT_EQ(run.jobs[0].shared, run.jobs[0].alone);
+    std::vector<std::int64_t> of;
+    for (const Dimension& dimension : run.study.machine.dimensions) of.push_back(dimension.size);
+    return of;
+  };
+  EXPECT_EQ(sizes("16"), (std::vector<std::int64_t>{16, 16, 2}));
+  EXPECT_EQ(sizes("272"), (std::vector<std::int64_t>{16, 16, 3}));
+}
+
 TEST(RunJobs, RefusesJobsThatDoNotFitTogether) {
   EXPECT_EQ(
       error_of([] {

@@ -140,8 +140,6 @@ TEST_F(SearchTest, EqualsBruteForceWherePlansBeginAlike) {
   }
 }
 
-// Computations that were measured to be faster than the model says, as those of a single plan may be.
-// Each schedule is a plan of its own where it matters on one pipeline rank, whichever is named first.
 // Gradients of tables are sparse: their bounds are lower than those of all elements.
 TEST_F(SearchTest, EqualsBruteForceWhereTablesAreDealtOut) {
   SearchRequest wanted =
@@ -158,6 +156,7 @@ TEST_F(SearchTest, EqualsBruteForceWhereTablesAreDealtOut) {
   EXPECT_THAT(texts(all.ranking), testing::Contains(testing::StartsWith("1 1 1 4 ")));
 }
 
+// Each schedule is a plan of its own where it matters on one pipeline rank, whichever is named first.
 TEST_F(SearchTest, KnowsSchedulesApartWithoutAPipeline) {
   const auto found = [&](const std::string& schedules) {
     return search_plans(request("moe",
@@ -175,6 +174,7 @@ TEST_F(SearchTest, KnowsSchedulesApartWithoutAPipeline) {
   EXPECT_EQ(one.simulated.front().plan.schedule, other.simulated.front().plan.schedule);
 }
 
+// Computations that were measured to be faster than the model says, as those of a single plan may be.
 TEST_F(SearchTest, EqualsBruteForceWithMeasuredTimes) {
   const std::string space =
       "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2, 4]\n  pipeline: [1, 2]\n"

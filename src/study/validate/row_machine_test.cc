@@ -23,6 +23,13 @@ TEST(RowStudy, ATorusIsShapedForItsSlices) {
   EXPECT_EQ(study.machine.dimensions[0].size, 16);
   EXPECT_EQ(study.machine.dimensions[1].size, 16);
   EXPECT_EQ(study.machine.dimensions[2].size, 2);
+  // Slices may be less than a square that the torus is made of.
+  row.devices = row.data = row.global_batch = 16;
+  row.devices_per_node = 8;
+  std::vector<std::int64_t> sides;
+  for (const Dimension& dimension : study_of(row, "x.csv:2").machine.dimensions)
+    sides.push_back(dimension.size);
+  EXPECT_EQ(sides, (std::vector<std::int64_t>{2, 4, 2}));
 }
 
 TEST(RowStudy, ATorusHasWholeAxesForTensorRanks) {
