@@ -68,9 +68,7 @@ void search(benchmark::State& state, const std::string& text, bool brute_force, 
   SearchRequest request;
   const Config config = Config::parse(text, "benchmark", {});
   request.axes = search_axes(config);
-  request.read = [&](const std::vector<Override>& settings) {
-    return read_study(Config::parse(text, "benchmark", settings));
-  };
+  request.read = [&](const std::vector<Override>& settings) { return read_study(config.with(settings)); };
   request.threads = 1;
   request.brute_force = brute_force;
   SearchResult result;

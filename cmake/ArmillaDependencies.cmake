@@ -6,6 +6,13 @@ find_package(CLI11 REQUIRED)
 find_package(pugixml REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
+# Optional: an allocator for the programs, 5 to 35 % faster than glibc's here (docs/search.md). Not for the library: which one it
+# runs on is for its user to choose; sanitizers bring their own.
+find_package(mimalloc 2 QUIET)
+add_library(armilla_allocator INTERFACE)
+if(mimalloc_FOUND AND NOT ARMILLA_SANITIZE)
+  target_link_libraries(armilla_allocator INTERFACE mimalloc)
+endif()
 # Optional: sweeps and searches over several machines.
 option(ARMILLA_MPI "Spread sweeps and searches over the ranks of an MPI job, where MPI is installed" ON)
 if(ARMILLA_MPI)

@@ -206,7 +206,19 @@ Config Config::parse(std::string_view text, const std::string& name, const std::
   auto document = std::make_shared<Document>();
   document->file = name;
   document->root = parse_yaml(text, name);
-  for (const Override& override : overrides) apply_override(document->root, override, name, expand);
+  return over(std::move(document), overrides, expand);
+}
+
+Config Config::with(const std::vector<Override>& overrides, const Expand& expand) const {
+  auto document = std::make_shared<Document>();
+  document->file = document_->file;
+  document->root = document_->root;
+  return over(std::move(document), overrides, expand);
+}
+
+Config Config::over(std::shared_ptr<Document> document, const std::vector<Override>& overrides,
+                    const Expand& expand) {
+  for (const Override& override : overrides) apply_override(document->root, override, document->file, expand);
   const YamlValue& root = document->root;
   return Config(root, "", std::move(document));
 }

@@ -57,6 +57,9 @@ class Config {
                       const std::vector<Override>& overrides = {}, const Expand& expand = {});
   static Config read(const std::string& path, const std::vector<Override>& overrides = {},
                      const Expand& expand = {});
+  // The whole document that this value belongs to with more overrides over its own, as a document of its own
+  // in which no key has been asked for: cheaper than to parse it again. May be called by several threads.
+  Config with(const std::vector<Override>& overrides, const Expand& expand = {}) const;
 
   std::string where() const;        // "study.yaml:3:5: machine.dims.0", "--set machine.dims.0=x"
   const std::string& file() const;  // the name given to `parse`
@@ -108,6 +111,8 @@ class Config {
  private:
   struct Document;  // file name, tree and, per mapping, the keys that were asked for
   Config(const YamlValue& value, std::string path, std::shared_ptr<Document> document);
+  static Config over(std::shared_ptr<Document> document, const std::vector<Override>& overrides,
+                     const Expand& expand);
   Config child(const YamlValue& value, std::string_view key) const;
   std::string where_at(int line, int column, const std::string& path) const;
   [[noreturn]] void expected(std::string_view what) const;

@@ -138,6 +138,24 @@ TEST(Config, OverridesReplaceAndAdd) {
             "--set dims[2].size=1: the list has no item 2\n  hint: its items are 0 to 1");
 }
 
+TEST(Config, MoreOverridesMakeADocumentOfTheirOwn) {
+  const Config config = Config::parse(kText, "f.yaml", {"ranks=16"});
+  config.at("name");
+  const Config more = config.with({"ranks=32", "dims[1].size=2", "new.key=1"});
+  EXPECT_EQ(more.at("ranks").count(), 32);
+  EXPECT_EQ(more.at("dims").items()[1].at("size").count(), 2);
+  EXPECT_EQ(more.at("new").at("key").count(), 1);
+  EXPECT_EQ(more.file(), "f.yaml");
+  EXPECT_EQ(more.at("latency").where(), "f.yaml:5:10: latency");
+  EXPECT_EQ(config.at("ranks").count(), 16);
+  EXPECT_EQ(config.at("dims").items()[1].at("size").count(), 8);
+  EXPECT_FALSE(config.has("new"));
+  // Of a value inside of the document it is the whole document, too.
+  EXPECT_EQ(config.at("dims").with({}).at("ranks").count(), 16);
+  // Nothing of the new document has been asked for.
+  EXPECT_THAT(error_of([&] { config.with({}).reject_unknown_keys(); }), testing::HasSubstr("name"));
+}
+
 TEST(Config, ValuesAsOneLineOfYaml) {
   const std::string text =
       Config::parse("a:\n  b: [1, 'x \"y\\z', ~]\n  c: |\n    two\n    lines\n  d: {}\n", "f.yaml").yaml();

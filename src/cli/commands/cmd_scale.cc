@@ -61,9 +61,8 @@ class ScaleCommand final : public Command {
                     "sizes are compared at a batch of all ranks together");
       request.global_batch = batch->count();
       // A study per plan: what is left out of it depends on the ranks and degrees that are set.
-      request.search.read = [&](const std::vector<Override>& settings) {
-        return read_study(study_.configuration("armilla scale", settings));
-      };
+      request.search.read = [with = study_.configurations("armilla scale")](
+                                const std::vector<Override>& settings) { return read_study(with(settings)); };
       return scale_plans(request, crew);
     });
     if (!result.complete && !result.has_plan())

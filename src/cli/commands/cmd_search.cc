@@ -141,8 +141,8 @@ class SearchCommand final : public Command {
       request.axes = search_axes(study_.configuration("armilla search"));
       // A database of another question is not resumed.
       if (!save_.empty()) request.asked = settings_text(study_.configuration("armilla search"));
-      request.read = [&](const std::vector<Override>& settings) {
-        return read_study(study_.configuration("armilla search", settings));
+      request.read = [with = study_.configurations("armilla search")](const std::vector<Override>& settings) {
+        return read_study(with(settings));
       };
       SearchResult found = search_plans(request, crew);
       // The search keeps figures of its plans, not their runs: the JSON report has all of the best one's.

@@ -279,7 +279,8 @@ void StudyFlags::declare(CLI::App& app, StudyDefaults defaults) {
       ->group("Study");
 }
 
-Config StudyFlags::configuration(std::string_view command, const std::vector<Override>& more) const {
+std::function<Config(const std::vector<Override>&)> StudyFlags::configurations(
+    std::string_view command) const {
   std::vector<Override> overrides;
   const auto set = [&](std::string_view key, const std::string& value, const std::string& flag) {
     overrides.emplace_back(fmt::format("{}={}", key, value), flag);
@@ -330,23 +331,21 @@ Config StudyFlags::configuration(std::string_view command, const std::vector<Ove
     }
   }
   refuse_two_values(overrides);
-  overrides.insert(overrides.end(), more.begin(), more.end());
-  const auto read = [&] {
-    return study ? Config::read(input, overrides, expand_machine)
-                 : Config::parse("", "command line", overrides, expand_machine);
+  const Config given = study ? Config::read(input, overrides, expand_machine)
+                             : Config::parse("", "command line", overrides, expand_machine);
+  if (!fast_forward)
+    return [given](const std::vector<Override>& more) { return given.with(more, expand_machine); };
+  return [given](const std::vector<Override>& more) {
+    const Config config = given.with(more, expand_machine);
+    const std::optional<Config> network = config.find("network");
+    const bool is_name = !network || network->is_scalar();
+    const std::string name = !network  ? "analytical"
+                             : is_name ? network->text()
+                                       : network->at("model").text();
+    const std::string fast = with_fast_forward(name);
+    return config.with(
+        {{is_name ? "network=" + yaml_scalar(fast) : "network.fast-forward=true", "--fast-forward"}});
   };
-  if (fast_forward) {
-    const std::optional<Config> network = read().find("network");
-    if (!network || network->is_scalar()) {
-      overrides.emplace_back(
-          "network=" + yaml_scalar(with_fast_forward(network ? network->text() : "analytical")),
-          "--fast-forward");
-    } else {
-      static_cast<void>(with_fast_forward(network->at("model").text()));
-      overrides.emplace_back("network.fast-forward=true", "--fast-forward");
-    }
-  }
-  return read();
 }
 
 std::string StudyFlags::as_typed(std::string_view text) const {

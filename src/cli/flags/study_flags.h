@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +32,10 @@ struct StudyFlags {
   bool no_overlap = false, fsdp = false, fast_forward = false;
 
   void declare(CLI::App& app, StudyDefaults defaults = StudyDefaults::fixed);
-  // The study file, or an empty one, with the flags as overrides, and `more` over them. `command` is what
-  // errors call the caller.
-  Config configuration(std::string_view command, const std::vector<Override>& more = {}) const;
+  // The study file, or an empty one, with the flags as overrides. `command` is what errors call the caller.
+  Config configuration(std::string_view command) const { return configurations(command)({}); }
+  // The same with more overrides over them, as often as it is asked for: the file is read once.
+  std::function<Config(const std::vector<Override>& more)> configurations(std::string_view command) const;
 
   // Keys of a study file in a text as the user would type them here: "plan.tensor" becomes "--tp" unless it
   // stands in a study file or after --set.

@@ -1,7 +1,5 @@
 #include "lower/data/data_pass.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/checked.h"
@@ -129,13 +127,11 @@ void DataPass::make_bucket(const WeightBucket& weights) {
   const BlockPlace& last = weights.blocks.back();
   const std::int32_t layer =
       chunks_[static_cast<std::size_t>(last.chunk)].layers[static_cast<std::size_t>(last.block)];
-  bucket.exchange_label = {Phase::gradient_exchange,
-                           tables_.name(fmt::format("gradient bucket {}", bucket.number)), layer};
+  const JobTables::BucketNames& names = tables_.bucket_names(bucket.number);
+  bucket.exchange_label = {Phase::gradient_exchange, names.exchange, layer};
   bucket.copy_label = {Phase::weight_gradient, tables_.name("copy gradients"), layer};
-  bucket.gather_label = {Phase::optimizer, tables_.name(fmt::format("parameters, bucket {}", bucket.number)),
-                         layer};
-  bucket.optimizer_label = {Phase::optimizer,
-                            tables_.name(fmt::format("optimizer, bucket {}", bucket.number)), -1};
+  bucket.gather_label = {Phase::optimizer, names.gather, layer};
+  bucket.optimizer_label = {Phase::optimizer, names.optimizer, -1};
   // Two countdowns: blocks of the bucket's own chunk per micro-batch (ZeRO-2 and 3), and all blocks in any
   // chunk that use its weights, for the iteration.
   bucket.left = weights.blocks.size();

@@ -26,6 +26,14 @@ std::size_t JobTables::WorkHash::operator()(const Work& work) const {
   return hash;
 }
 
+const JobTables::BucketNames& JobTables::bucket_names(std::uint32_t bucket) {
+  for (std::size_t next = bucket_names_.size(); next <= bucket; ++next)
+    bucket_names_.push_back({name(fmt::format("gradient bucket {}", next)),
+                             name(fmt::format("parameters, bucket {}", next)),
+                             name(fmt::format("optimizer, bucket {}", next))});
+  return bucket_names_[bucket];
+}
+
 std::uint32_t JobTables::work(const Work& work) {
   const auto [found, fresh] = works_.try_emplace(work, static_cast<std::uint32_t>(graph_.works.size()));
   if (fresh) graph_.works.push_back(work);

@@ -28,6 +28,11 @@ class JobTables {
   JobTables& operator=(const JobTables&) = delete;
 
   std::uint32_t name(std::string_view text) { return graph_.names.add(text); }
+  // Of what is done with a bucket of weights; every rank numbers its buckets from 0 on.
+  struct BucketNames {
+    std::uint32_t exchange, gather, optimizer;
+  };
+  const BucketNames& bucket_names(std::uint32_t bucket);
   std::uint32_t work(const Work& work);
   // `loads` are those of the plan, the same for all parts of the job.
   std::uint32_t custom(const std::vector<Share>& loads, const UnevenExchange& exchange);
@@ -60,6 +65,7 @@ class JobTables {
   Graph& graph_;
   const Plan& plan_;
   std::optional<std::uint32_t> no_parts_;
+  std::vector<BucketNames> bucket_names_;
   std::unordered_map<Work, std::uint32_t, WorkHash> works_;
   std::map<std::pair<std::int64_t, bool>, std::uint32_t> customs_;  // by bytes and direction
   std::map<std::pair<GroupAxis, std::vector<std::int64_t>>, std::uint32_t> families_;

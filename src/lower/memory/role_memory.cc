@@ -398,14 +398,18 @@ std::int64_t room_for(std::int64_t others, const MemoryUse& use) {
 // of slots alone: where a round of slots has left as much as it found, rounds like it need no look.
 class RoundSkipper {
  public:
-  RoundSkipper(const std::vector<PipelineSlot>& slots, std::size_t length) : slots_(slots), length_(length) {}
+  RoundSkipper(const std::vector<PipelineSlot>& slots, std::size_t length)
+      : slots_(slots), length_(length), left_(length) {}
 
   // How many slots from `at` on, whole rounds, are to be passed over by a walk that has come so far;
   // asked in order.
   std::size_t skip(std::size_t at, const ActivationWalk& walk) {
-    states_.resize(at + 1, {-1, -1, -1, -1});
-    states_[at] = {walk.live(), walk.in_flight(), walk.held().gradients, walk.waiting()};
-    if (length_ == 0 || at < length_ || at < next_ || states_[at - length_] != states_[at]) return 0;
+    if (length_ == 0) return 0;
+    Left& before = left_[at % length_];
+    const Left now = {at + length_, {walk.live(), walk.in_flight(), walk.held().gradients, walk.waiting()}};
+    const bool is_repeated = before.again_at == at && before.state == now.state;
+    before = now;
+    if (!is_repeated || at < next_) return 0;
     std::size_t end = at;
     while (end < slots_.size() && are_alike(slots_[end], slots_[end - length_])) ++end;
     next_ = end + 1;
@@ -419,13 +423,19 @@ class RoundSkipper {
   }
 
  private:
+  // What the latest slot at a place of its round found, and where the next round has that place.
+  struct Left {
+    std::size_t again_at = std::numeric_limits<std::size_t>::max();
+    std::array<std::int64_t, 4> state = {};
+  };
+
   static bool are_alike(const PipelineSlot& a, const PipelineSlot& b) {
     return a.action == b.action && a.chunk == b.chunk && a.beside_previous == b.beside_previous;
   }
 
   const std::vector<PipelineSlot>& slots_;
   std::size_t length_, next_ = 0;  // no other rounds end before `next_`
-  std::vector<std::array<std::int64_t, 4>> states_;
+  std::vector<Left> left_;         // by place in a round
 };
 
 }  // namespace

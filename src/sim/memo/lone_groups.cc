@@ -231,26 +231,27 @@ class LoneFinder {
   bool is_chain(std::uint32_t program_id, std::uint32_t same) {
     const auto [known, fresh] = chains_.try_emplace({program_id, same}, true);
     if (!fresh) return known->second;
-    // Where there is none, no dependences need to be followed.
-    if (std::ranges::none_of(issued_[program_id].items, [&](const IssuedItem& item) {
-          return item.kind == NodeKind::collective &&
-                 same_as_[graph_.collectives[item.payload].family] == same;
-        }))
-      return true;
     const Program& program = graph_.programs[program_id];
-    std::vector<CallsOver> over(program.size());  // when a node is
-    std::vector<bool> of_a_pass;                  // by call
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
+    // None is over before the first; where there is none, no dependences need to be followed.
+    std::uint32_t first = program.size();
+    for (const IssuedItem& item : issued_[program_id].items) {
+      if (item.kind == NodeKind::collective && same_as_[graph_.collectives[item.payload].family] == same)
+        first = std::min(first, item.first_node);
+    }
+    std::vector<CallsOver> over(program.size() - first);  // when a node from `first` on is
+    std::vector<bool> of_a_pass;                          // by call
+    for (std::uint32_t node = first; node < program.size(); ++node) {
+      CallsOver& before = over[node - first];
       for (const std::uint32_t dependence : program.dependences(node)) {
-        if (dependence < node) over[node].add(over[dependence]);
+        if (dependence >= first && dependence < node) before.add(over[dependence - first]);
       }
       if (program.kind[node] != NodeKind::collective) continue;
       if (same_as_[graph_.collectives[program.payload[node]].family] != same) continue;
       const bool may_meet = at_once_ == AtOnce::of_a_pass && is_of_a_pass(program.phase[node]);
-      // `over[node]` is what must have ended before the node starts: all its dependences and what those
-      // waited for.
-      if (!are_over(over[node], of_a_pass, may_meet)) return known->second = false;
-      over[node].add(static_cast<std::uint32_t>(of_a_pass.size()));
+      // `before` is what must have ended before the node starts: all its dependences and what those waited
+      // for.
+      if (!are_over(before, of_a_pass, may_meet)) return known->second = false;
+      before.add(static_cast<std::uint32_t>(of_a_pass.size()));
       of_a_pass.push_back(is_of_a_pass(program.phase[node]));
     }
     return true;
