@@ -24,9 +24,9 @@ void ChunkActivations::add(std::int64_t saved_by_block, std::int64_t working,
   most_working = std::max(most_working, working);
   add_up(saved, working);  // to be told of an overflow
   // At the block where what is saved so far, or is there of it, and the block's working set are largest
-  // together.
-  const auto keep = [&](HeldByPasses& known, const HeldByPasses& here) {
-    if (before == 0 || here.sum() > known.sum()) known = here;
+  // together. A pass that makes gradients may need most when it has made all and freed everything else.
+  const auto keep = [](HeldByPasses& known, const HeldByPasses& here) {
+    if (here.sum() > known.sum()) known = here;
   };
   keep(most, {saved, working});
   keep(most_present, {present, working});
@@ -84,10 +84,12 @@ void ActivationWalk::consider(const OffloadedEnds& ends, const PipelineSlot& slo
   const HeldByPasses before;
   const bool forward = slot.action == PipelineAction::forward;
   for (const std::size_t block : {std::size_t{0}, chunk.blocks.size() - 1}) {
-    HeldByPasses there = held_at(chunk, slot.action, block, before, makes, &ends).during;
-    // What it makes is in the sum that this is added to.
-    if (!forward && makes) there.gradients -= chunk.gradients;
-    if (there.sum() > own.sum()) own = there;
+    const BlockHold at = held_at(chunk, slot.action, block, before, makes, &ends);
+    for (HeldByPasses there : {at.during, at.after}) {
+      // What it makes is in the sum that this is added to.
+      if (!forward && makes) there.gradients -= chunk.gradients;
+      if (there.sum() > own.sum()) own = there;
+    }
   }
 }
 

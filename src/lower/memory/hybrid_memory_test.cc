@@ -305,23 +305,34 @@ TEST(HybridMemory, OffloadGoesBlockByBlock) {
 }
 
 // Of passes alone the peak is that of a moment, however many rounds are passed over.
-TEST(HybridMemory, OffloadedPeaksAreThoseOfAMoment) {
+TEST(HybridMemory, PeaksAreThoseOfAMoment) {
   ShardedModel model = equal_blocks(16, 10);
   model.shapes.push_back(model.shapes[0]);
   model.shapes[1].saved = Bytes(500);
   model.blocks[3].shape = model.blocks[7].shape = model.blocks[15].shape = 1;
+  // An embedding, whose gradient is larger than what all blocks keep: it is there when the rest has gone.
+  model.shapes.push_back(model.shapes[0]);
+  model.shapes[2].weights.front().elements = 5000;
+  model.blocks[0].shape = 2;
   for (const char* const schedule : {"1f1b", "gpipe", "interleaved", "zb-h1"}) {
     for (const std::int64_t micro_batches : {4, 16, 40}) {
       for (const Framework framework : {Framework::megatron, Framework::pytorch}) {
         SCOPED_TRACE(testing::Message() << schedule << " " << micro_batches);
         Plan plan = pipelined_plan(schedule, 4, micro_batches);
-        plan.offload_activations = true;
         plan.framework = framework;
-        for (const RoleMemory& memory : hybrid_memory(job_of(model, plan), plan, Device())) {
-          std::int64_t most = 0;
-          for (const MemoryMoment& moment : memory.over_time)
-            most = std::max(most, (moment.activations + moment.temporary + moment.gradients).value);
-          EXPECT_EQ((memory.use.activations + memory.use.temporary + memory.use.gradients).value, most);
+        plan.bucket = plan.first_bucket = Bytes(1);  // one for each block
+        // PyTorch adds each pass's gradients to arrays of a wider type.
+        for (const auto& [offload, gradients] :
+             {std::pair(false, DType::bf16), {false, DType::fp32}, {true, DType::bf16}, {true, DType::fp32}}) {
+          plan.offload_activations = offload;
+          plan.gradient_dtype = gradients;
+          for (const RoleMemory& memory : hybrid_memory(job_of(model, plan), plan, Device())) {
+            std::int64_t most = 0;
+            for (const MemoryMoment& moment : memory.over_time)
+              most = std::max(most, (moment.activations + moment.temporary + moment.gradients).value);
+            EXPECT_EQ((memory.use.activations + memory.use.temporary + memory.use.gradients).value, most)
+                << memory.role << (offload ? " offloaded, " : ", ") << name_of(gradients);
+          }
         }
       }
     }

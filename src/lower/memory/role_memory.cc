@@ -315,7 +315,7 @@ std::vector<std::vector<std::int64_t>> gradients_by_block(RoleParts& parts, cons
     const auto last = std::ranges::max_element(bucket.blocks, {}, &BlockPlace::block);
     std::int64_t& made =
         result[static_cast<std::size_t>(bucket.chunk)][static_cast<std::size_t>(last->block)];
-    made = add(made, kept ? bucket.weights.value : bytes);
+    made = add(made, kept ? bucket.updated_weights().value : bytes);
   }
   return result;
 }
