@@ -6,8 +6,8 @@ find_package(CLI11 REQUIRED)
 find_package(pugixml REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
-# Optional: an allocator for the programs, 5 to 35 % faster than glibc's here (docs/search.md). Not for the library: which one it
-# runs on is for its user to choose; sanitizers bring their own.
+# Optional: an allocator for the programs, faster than glibc's (bench/README.md). Not for the library: which one it runs on is for
+# its user to choose. Sanitizers bring their own.
 find_package(mimalloc 2 QUIET)
 add_library(armilla_allocator INTERFACE)
 if(mimalloc_FOUND AND NOT ARMILLA_SANITIZE)
