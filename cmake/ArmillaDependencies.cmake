@@ -10,8 +10,9 @@ find_package(SQLite3 REQUIRED)
 # its user to choose. Sanitizers bring their own.
 find_package(mimalloc 2 QUIET)
 add_library(armilla_allocator INTERFACE)
-if(mimalloc_FOUND AND NOT ARMILLA_SANITIZE)
-  target_link_libraries(armilla_allocator INTERFACE mimalloc)
+if(mimalloc_FOUND AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT ARMILLA_SANITIZE)
+  # libstdc++ before it, whose operator new throws where memory runs out: mimalloc's own, compiled as C, ends the program.
+  target_link_libraries(armilla_allocator INTERFACE stdc++ -Wl,--push-state,--no-as-needed mimalloc -Wl,--pop-state)
 endif()
 # Optional: sweeps and searches over several machines.
 option(ARMILLA_MPI "Spread sweeps and searches over the ranks of an MPI job, where MPI is installed" ON)

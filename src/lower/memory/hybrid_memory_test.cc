@@ -322,8 +322,10 @@ TEST(HybridMemory, PeaksAreThoseOfAMoment) {
         plan.framework = framework;
         plan.bucket = plan.first_bucket = Bytes(1);  // one for each block
         // PyTorch adds each pass's gradients to arrays of a wider type.
-        for (const auto& [offload, gradients] :
-             {std::pair(false, DType::bf16), {false, DType::fp32}, {true, DType::bf16}, {true, DType::fp32}}) {
+        for (const auto& [offload, gradients] : {std::pair(false, DType::bf16),
+                                                 {false, DType::fp32},
+                                                 {true, DType::bf16},
+                                                 {true, DType::fp32}}) {
           plan.offload_activations = offload;
           plan.gradient_dtype = gradients;
           for (const RoleMemory& memory : hybrid_memory(job_of(model, plan), plan, Device())) {
