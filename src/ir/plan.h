@@ -160,6 +160,9 @@ struct Plan {
   bool offload_optimizer = false, offload_activations = false;  // to the CPU's memory
   bool accumulation_fusion =
       true;  // weight gradients are added to the accumulated ones by the matrix product
+  // Of images (NHWC), as products of 16 bits and tf32 want them; otherwise cuDNN transposes what convolutions
+  // read and write.
+  bool channels_last = true;
 
   Framework framework = Framework::megatron;
   Host host = Host::automatic;  // decided by prepare_study (study/run.h)

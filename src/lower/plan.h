@@ -80,4 +80,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
 // read from a file goes through in one pass. `described`: the model is one by description.
 std::string batch_note(const PlanRequest& request, const Plan& plan, bool described);
 
+// That images are taken to lie channels last, where that matters and the user did not say; otherwise empty.
+std::string convolution_note(const PlanRequest& request, const Plan& plan, const Model& model);
+
 }  // namespace armilla

@@ -7,9 +7,18 @@
 
 #include "lower/pipeline_schedule.h"
 #include "lower/shard/shard_recompute.h"
+#include "lower/shard/shard_work.h"
 #include "lower/shard_layout.h"
 
 namespace armilla {
+namespace {
+
+bool has_convolutions(const Plan& plan, const Model& model) {
+  return std::ranges::any_of(model.operators,
+                             [&](const Operator& op) { return wants_channels_last(op, plan.precision); });
+}
+
+}  // namespace
 
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
                                                  const Model& model) {
@@ -73,6 +82,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
     note(plan.loss != LossKernel::automatic && !has_kernels, "loss",
          over_logits ? "the loss is an operator of a graph, which has one kernel" : kNoLogits);
   }
+  note(!plan.channels_last && !has_convolutions(plan, model), "channels_last",
+       "the model has no convolutions that tensor cores compute");
   note(!plan.loss_parallel && !over_logits, "loss_parallel", kNoLogits);
   note(!plan.loss_parallel && over_logits && plan.tensor == 1, "loss_parallel", kTensor);
   note(!plan.embedding_parallel && plan.tensor == 1, "embedding_parallel", kTensor);
@@ -106,6 +117,13 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.zero_stage == 0 || plan.zero_stage == 3, "overlap_parameters",
        "parameters are gathered after the step under ZeRO-1 and ZeRO-2 only");
   return notes;
+}
+
+std::string convolution_note(const PlanRequest& request, const Plan& plan, const Model& model) {
+  if (request.places.contains("channels_last") || !has_convolutions(plan, model)) return {};
+  return "images are counted channels last (NHWC); where a framework keeps its default (NCHW), cuDNN "
+         "transposes "
+         "what convolutions read and write: plan.channels_last: false";
 }
 
 std::string batch_note(const PlanRequest& request, const Plan& plan, bool described) {

@@ -181,6 +181,29 @@ TEST(PlanNotes, LossesWithOneKernelOrWithoutLogits) {
               ElementsAre("plan.loss has no effect: plan.framework is megatron, which has one kernel"));
 }
 
+TEST(PlanNotes, ConvolutionsOnTensorCoresWantChannelsLast) {
+  PlanRequest request;
+  Plan plan;
+  plan.precision = DType::fp16;
+  Model model;
+  EXPECT_THAT(convolution_note(request, plan, model), IsEmpty());
+  Operator& op = model.operators.emplace_back();
+  op.type = "Conv";
+  op.weight_is_operand = true;
+  op.forward.gemms = {{64, 1, 9, 32}};  // channel by channel
+  EXPECT_THAT(convolution_note(request, plan, model), IsEmpty());
+  op.forward.gemms = {{64, 32, 288, 1}};
+  EXPECT_THAT(convolution_note(request, plan, model), testing::HasSubstr("channels last (NHWC)"));
+  request.places = {{"channels_last", "plan.channels_last"}};
+  EXPECT_THAT(convolution_note(request, plan, model), IsEmpty());
+  plan.channels_last = false;
+  EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
+  plan.precision = DType::fp32;
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("plan.channels_last has no effect: the model has no convolutions that tensor cores "
+                          "compute"));
+}
+
 TEST(PlanNotes, NothingStopsEarlyWithoutBlocksDoneAgain) {
   PlanRequest request;
   request.places = {{"recompute_early_stop", "plan.recompute_early_stop"}};

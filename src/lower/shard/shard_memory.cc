@@ -360,6 +360,8 @@ Bytes largest_working_set(const Model& model, const Block& block, const Layout& 
     Bytes sum;
     for (const std::uint32_t t : op.inputs) sum += local_bytes(model, layout, t, gathered, floats);
     for (const std::uint32_t t : op.outputs) sum += local_bytes(model, layout, t, gathered, floats);
+    // Copies with the channels last.
+    if (!plan.channels_last && wants_channels_last(op, plan.precision)) sum += sum;
     if (op.forward.kernel == Kernel::loss) sum = loss_working_set(model, op, layout, plan);
     largest = std::max(largest, sum);
   }

@@ -164,6 +164,48 @@ TEST(ShardModel, SmallerBlocksKeepWhatLargerOnesKeep) {
   }
 }
 
+// Beside every convolution, each way, what it reads and writes is read and written; by the call that launches
+// it.
+TEST(ShardModel, ImagesThatLieOtherwiseAreTransposed) {
+  const Model model = zoo_model("resnet18", 2);
+  Plan plan = plan_of(1);
+  plan.batch = 2;
+  plan.precision = DType::fp16;
+  const auto moved = [&] {
+    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+    std::array<Bytes, 2> bytes;
+    Bytes working;
+    for (const ShardedBlock& block : sharded.blocks) {
+      const BlockShape& shape = sharded.shapes[block.shape];
+      working = std::max(working, shape.working);
+      for (const auto& [pass, sum] : {std::pair(&shape.forward, &bytes[0]), {&shape.backward, &bytes[1]}}) {
+        for (const PassStep& step : pass->steps) {
+          if (!sharded.names[step.name].ends_with(": transposes")) continue;
+          EXPECT_TRUE(step.along);
+          *sum += sharded.works[step.work].bytes;
+        }
+      }
+    }
+    return std::tuple(bytes[0], bytes[1], working);
+  };
+  const auto [none, none_back, working] = moved();
+  EXPECT_EQ(none, Bytes(0));
+  plan.channels_last = false;
+  const auto [forward, backward, with_copies] = moved();
+  Bytes both_ways;
+  for (const Operator& op : model.operators) {
+    if (op.type != "Conv") continue;
+    for (const std::uint32_t t : {op.inputs.front(), op.outputs.front()})
+      both_ways += Bytes(2 * 2 * element_count(model.tensors[t].shape, "t"));  // fp16, read and written
+  }
+  EXPECT_EQ(forward, both_ways);
+  EXPECT_EQ(backward, both_ways);
+  // The first convolution's output is the largest.
+  EXPECT_GT(with_copies, working);
+  plan.precision = DType::fp32;
+  EXPECT_EQ(std::get<0>(moved()), Bytes(0));
+}
+
 Flops forward_of(const ShardedModel& sharded) {
   Flops sum;
   for (const ShardedBlock& block : sharded.blocks)

@@ -224,10 +224,17 @@ class BlockWriter {
     } else {
       link(writer, compute(name(i), Phase::forward, work(i).forward));
     }
+    transpose(writer, i, Phase::forward);
     if (exit.forward) writer.link(collective(i, *exit.forward, Phase::forward));
     if (here.exchange == Exchange::dispatch) all_to_all(writer, i, here.outputs, Phase::forward, true);
     if (is_divided_loss(model_, here, layout_)) reduce_loss(writer, i);
     return i + 1;
+  }
+
+  // By the call that launches the convolution.
+  void transpose(PassWriter& writer, std::uint32_t i, Phase phase) {
+    if (!is_nothing(work(i).transposes))
+      link(writer, along(compute(fmt::format("{}: transposes", name(i)), phase, work(i).transposes)));
   }
 
   static void link(PassWriter& writer, PassStep step) {
@@ -352,6 +359,7 @@ class BlockWriter {
     if (here.exchange == Exchange::dispatch)
       all_to_all(writer, i, here.outputs, Phase::input_gradient, false);
     const std::uint32_t regathered = gather_again(writer, i);
+    transpose(writer, i, phase);
     std::uint32_t gradient = writer.chain();
     if (in_pieces) {
       const PassStep step =

@@ -190,13 +190,29 @@ Work in_precision(Work work, const Operator& op, const Plan& plan, bool narrow,
                                                  bits_of(work.dtype)));
   }
   work.dtype = kept;
-  // The cast of a weight writes the narrow copy and reads it again for the product.
   if (kept != plan.precision && narrow && work.kind == WorkKind::matrix && op.weight_is_operand) {
     work.dtype = plan.precision;
     if (work.dtype == DType::fp8) work.scaling = plan.scaling;
-    work.bytes += size_of(weight_elements, plan.precision, op.name) * 2;
+    // The cast of a weight writes the narrow copy and reads it again for the product; tf32 needs none.
+    if (bits_of(plan.precision) < bits_of(kept))
+      work.bytes += size_of(weight_elements, plan.precision, op.name) * 2;
   }
   return work;
+}
+
+// cuDNN's convolutions on tensor cores read and write channels last; what lies otherwise it transposes before
+// and after (its kernels nchwToNhwc and nhwcToNchw): the input and the result, backward their gradients, read
+// and written once each. That the product of the weight gradient transposes its two operands again is not
+// counted: convolutions of one pixel, most of a network's, are products in either order.
+void set_transposes(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                    OperatorWork& work) {
+  if (plan.channels_last || !wants_channels_last(op, work.forward.dtype)) return;
+  const DType kept = activation_dtype(plan);
+  const double bytes =
+      activation_traffic(model, op, layout).local * bits_of(kept) / bits_of(op.forward.dtype);
+  work.transposes.kind = WorkKind::copy;
+  work.transposes.dtype = kept;
+  work.transposes.bytes = rounded(2 * bytes);
 }
 
 // Bytes that PyTorch moves per logit of `width` bytes in a cross entropy. Operator by operator: a copy in
@@ -363,6 +379,13 @@ bool may_be_narrow(const Operator& op, const Block& block, const Plan& plan, boo
   return !routes && !op.parts.has(Part::logits) && !op.parts.meets(plan.wide_modules);
 }
 
+bool wants_channels_last(const Operator& op, DType type) {
+  const bool on_tensor_cores =
+      type == DType::fp16 || type == DType::bf16 || type == DType::tf32 || type == DType::fp8;
+  return on_tensor_cores && op.weight_is_operand && op.type.find("Conv") != std::string::npos &&
+         std::ranges::any_of(op.forward.gemms, [](const Gemm& gemm) { return gemm.n > 1; });
+}
+
 OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                             bool narrow) {
   OperatorWork result;
@@ -390,6 +413,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
         rounded(static_cast<double>(result.parameters.value) *
                 static_cast<double>(result.forward.bytes.value) / static_cast<double>(forward.bytes.value));
   }
+  set_transposes(model, op, layout, plan, result);
   set_loss_traffic(model, op, layout, plan, result);
   set_softmax_traffic(model, op, layout, plan, result);
   set_permutation_traffic(model, op, layout, plan, result);

@@ -25,7 +25,11 @@ struct OperatorWork {
   Work forward, input_gradient, weight_gradient;
   Bytes parameters;                  // traffic of forward that is weights
   std::int64_t weight_elements = 0;  // trainable, on this rank
+  Work transposes;                   // beside the product, each way: Plan::channels_last
 };
+
+// Of windows with weights, and computed where channels have to be last: not channel by channel, nor in fp32.
+bool wants_channels_last(const Operator& op, DType type);
 
 // Whether products of the operator may be computed in a type narrower than 16 bits; `wide`: its block stays
 // as it is. Embedding, head and routers keep the wider type (DeepSeek-AI 2024, section 3.3.1).

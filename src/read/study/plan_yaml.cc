@@ -221,6 +221,7 @@ void read_data(const Config& config, PlanRequest& request) {
     request.optimizer = read_choice(*optimizer, {Optimizer::sgd, Optimizer::momentum, Optimizer::adam});
   read_offload(config, plan);
   set_given(config, "accumulation_fusion", plan.accumulation_fusion);
+  set_given(config, "channels_last", plan.channels_last);
   set_given(config, "loss_parallel", plan.loss_parallel);
   set_given(config, "embedding_parallel", plan.embedding_parallel);
 }

@@ -53,6 +53,11 @@ void add_notes(Run& run, const CostModel& cost) {
   }
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
+  // Programs of whole steps lay images out as they like.
+  if (study.machine.device.issue_time > Time(0)) {
+    if (std::string note = convolution_note(study.request, study.plan, run.model); !note.empty())
+      run.notes.push_back(std::move(note));
+  }
   if (study.compute.name == "kernels" && !study.machine.device.kernels) {
     run.notes.push_back(fmt::format(
         "{} has no measured rates of kernels: the roofline costs them, with the efficiencies of the device",

@@ -109,9 +109,10 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 29> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 30> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
+                                                         "channels_last",
                                                          "dispatch_type",
                                                          "embedding_parallel",
                                                          "expert_capacity",

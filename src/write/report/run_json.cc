@@ -445,6 +445,7 @@ Json plan_json(const Plan& plan) {
           {"offload_optimizer", plan.offload_optimizer},
           {"offload_activations", plan.offload_activations},
           {"accumulation_fusion", plan.accumulation_fusion},
+          {"channels_last", plan.channels_last},
           {"loss", name_of(plan.loss)},
           {"loss_parallel", plan.loss_parallel},
           {"embedding_parallel", plan.embedding_parallel},
