@@ -104,6 +104,15 @@ void expand_value(YamlValue& value, const std::string& path, const std::string& 
     throw Error(value.origin.empty() ? fmt::format("{}: {}", file, path) : value.origin, e.message, e.hint);
   }
   if (!text) return;
+  if (text->name.empty()) {
+    YamlValue whole = value;
+    whole.kind = Kind::map;
+    whole.scalar.clear();
+    value.key = text->text;
+    whole.items.assign(1, std::move(value));
+    value = std::move(whole);
+    return;
+  }
   YamlValue tree = parse_yaml(text->text, text->name);
   // Paths inside of the expanded document are relative to its own file.
   set_file(tree, text->name);
@@ -198,6 +207,14 @@ void apply_override(YamlValue& root, const Override& override, const std::string
 
 }  // namespace
 
+void sort_upper_first(std::vector<Override>& overrides) {
+  const auto depth = [](const Override& override) {
+    const std::string_view key = std::string_view(override.setting).substr(0, override.setting.find('='));
+    return std::ranges::count(key, '.') + std::ranges::count(key, '[');
+  };
+  std::ranges::stable_sort(overrides, {}, depth);
+}
+
 Config::Config(const YamlValue& value, std::string path, std::shared_ptr<Document> document)
     : value_(&value), path_(std::move(path)), document_(std::move(document)) {}
 
@@ -249,8 +266,11 @@ const std::string& Config::file() const {
   return document_->file;
 }
 
+const std::string& Config::stands_in() const {
+  return value_->origin.empty() && value_->file.empty() ? document_->file : value_->file;
+}
 std::string Config::folder() const {
-  return folder_of(value_->origin.empty() && value_->file.empty() ? document_->file : value_->file);
+  return folder_of(stands_in());
 }
 
 bool Config::is_override() const {

@@ -34,6 +34,9 @@ struct Override {
   std::string file;   // that it stands in, where it stands in one: relative paths are relative to its folder
 };
 
+// Keys above others first, so that what is set below a key stays, whatever the order it was given in.
+void sort_upper_first(std::vector<Override>& overrides);
+
 // What users write for a key, and the key: {"tp", "tensor"}.
 struct OtherName {
   std::string_view typed, key;
@@ -44,8 +47,9 @@ struct NamedText {
   std::string name, text;
 };
 // What the single value at a key path stands for, where an override goes on below it: "dgx-h100" under
-// "machine" for the description of that machine. `folder` is Config::folder of the value. Nothing: it has no
-// keys.
+// "machine" for the description of that machine; or, without a name, the key under which it stands in the
+// long form of what it is the short form of ("name" of a model). `folder` is Config::folder of the value.
+// Nothing: it has no keys.
 using Expand = std::function<std::optional<NamedText>(const std::string& path, const std::string& value,
                                                       const std::string& folder)>;
 
@@ -63,8 +67,9 @@ class Config {
 
   std::string where() const;        // "study.yaml:3:5: machine.dims.0", "--set machine.dims.0=x"
   const std::string& file() const;  // the name given to `parse`
-  // What a relative path in this value is relative to: the folder of the file it stands in ("" or with the
-  // final slash), nothing for an override that stands in none.
+  // The file that the value stands in; nothing for an override that stands in none. And its folder ("" or
+  // with the final slash), which relative paths in the value are relative to.
+  const std::string& stands_in() const;
   std::string folder() const;
   // Whether an override set this value; whether one set some value below it.
   bool is_override() const;

@@ -138,6 +138,32 @@ TEST(Config, OverridesReplaceAndAdd) {
             "--set dims[2].size=1: the list has no item 2\n  hint: its items are 0 to 1");
 }
 
+// What stands in for a mapping becomes one where a key below it is set.
+TEST(Config, ShortFormsBecomeLongOnes) {
+  const Expand expand = [](const std::string& path, const std::string&, const std::string&) {
+    return path == "model" ? std::optional(NamedText{"", "name"}) : std::nullopt;
+  };
+  const Config config = Config::parse("model: gpt\nother: x\n", "s/f.yaml", {"model.sequence=256"}, expand);
+  EXPECT_EQ(config.at("model").at("sequence").count(), 256);
+  EXPECT_EQ(config.at("model").at("name").text(), "gpt");
+  EXPECT_EQ(config.at("model").at("name").where(), "s/f.yaml:1:8: model.name");
+  EXPECT_EQ(config.at("model").at("name").folder(), "s/");
+  const Config given =
+      Config::parse("", "s/f.yaml", {{"model=gpt", "--model gpt", "t/g.yaml"}, "model.sequence=256"}, expand);
+  EXPECT_EQ(given.at("model").at("name").folder(), "t/");
+  EXPECT_EQ(given.at("model").at("name").where(), "--model gpt: model.name");
+  EXPECT_EQ(error_of([&] { Config::parse("other: x\n", "f.yaml", {"other.y=1"}, expand); }),
+            "--set other.y=1: 'other' holds a single value, no keys");
+}
+
+TEST(Config, KeysAboveOthersAreSetFirst) {
+  std::vector<Override> overrides = {"a.b=1", "c=2", "a={b: 3, d: 4}", "e[0].f=5"};
+  sort_upper_first(overrides);
+  const Config config = Config::parse("e: [{f: 0}]\n", "f.yaml", overrides);
+  EXPECT_EQ(config.at("a").at("b").count(), 1);
+  EXPECT_EQ(config.at("a").at("d").count(), 4);
+}
+
 TEST(Config, MoreOverridesMakeADocumentOfTheirOwn) {
   const Config config = Config::parse(kText, "f.yaml", {"ranks=16"});
   config.at("name");

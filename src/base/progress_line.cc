@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <system_error>
 
 namespace armilla {
 namespace {
@@ -42,7 +43,13 @@ std::string progress_line(std::string_view step, double share, double elapsed, s
 // A thread of its own writes, so that a long step without any news shows that time passes.
 ProgressLine::ProgressLine(std::ostream& out, std::chrono::milliseconds patience, std::size_t width,
                            bool terminal)
-    : out_(out), patience_(patience), width_(width), terminal_(terminal), writer_([this] { watch(); }) {}
+    : out_(out), patience_(patience), width_(width), terminal_(terminal) {
+  try {
+    writer_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {
+    // Where no thread can be had there is no line.
+  }
+}
 
 ProgressLine::~ProgressLine() {
   {
@@ -51,7 +58,7 @@ ProgressLine::~ProgressLine() {
     clear();
   }
   over_.notify_all();
-  writer_.join();
+  if (writer_.joinable()) writer_.join();
 }
 
 void ProgressLine::begin(std::string_view step) {

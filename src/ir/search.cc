@@ -1,5 +1,6 @@
 #include "ir/search.h"
 
+#include <algorithm>
 namespace armilla {
 
 std::string_view name_of(SearchObjective objective) {
@@ -39,9 +40,17 @@ const Neighbour* what_matters_most(const SearchResult& result) {
   const auto score = [&](const Neighbour& neighbour) {
     return score_of(result.objective, neighbour.outcome->figures());
   };
+  const auto fits = [](const Neighbour& neighbour) {
+    return neighbour.outcome && neighbour.outcome->memory.fits();
+  };
+  // What a knob costs together with another is not its own price: such neighbours count where there are no
+  // others.
+  const bool any_alone = std::ranges::any_of(result.neighbours, [&](const Neighbour& neighbour) {
+    return fits(neighbour) && neighbour.needs.empty();
+  });
   std::map<std::string, const Neighbour*> best;  // by key
   for (const Neighbour& neighbour : result.neighbours) {
-    if (!neighbour.outcome || !neighbour.outcome->memory.fits()) continue;
+    if (!fits(neighbour) || (any_alone && !neighbour.needs.empty())) continue;
     const Neighbour*& known = best[neighbour.key];
     if (known == nullptr || score(neighbour) < score(*known)) known = &neighbour;
   }

@@ -23,6 +23,7 @@ struct SearchAxis {
   std::vector<std::string> values;  // as they would stand in a study file, in order
   bool given = false;               // by the user; else what most people would try
   std::string where{};              // where the user gave it
+  std::string file{};               // that it stands in, for paths among the values; empty: in none
 };
 
 // What the best plan is best at.

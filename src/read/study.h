@@ -40,9 +40,10 @@ Machine load_machine(const std::string& name_or_path, const std::string& where,
 // The YAML of a device, and of a machine with its device's figures in place; names and paths as above.
 std::string device_text(const std::string& name_or_path, const std::string& where);
 std::string machine_text(const std::string& name_or_path, const std::string& where);
-// What `machine:` and its `device:` of a study stand for, so that overrides can change them (base/config.h).
-std::optional<NamedText> expand_machine(const std::string& path, const std::string& value,
-                                        const std::string& folder);
+// What `machine:` and its `device:` of a study stand for, and where names of models, networks and compute
+// models stand in their long form, so that overrides can change what is below them (base/config.h).
+std::optional<NamedText> expand_name(const std::string& path, const std::string& value,
+                                     const std::string& folder);
 
 // The value's text: a name as it stands, a path seen from the folder of the file that it is written in.
 std::string name_or_path(const Config& config);

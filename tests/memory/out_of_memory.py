@@ -20,21 +20,44 @@ LIMITS = [limit * MEGABYTE for limit in (220, 400)]
 COMMANDS = [
     "run llama3-405b --machine dgx-h100 --ranks 2048 --tp 8 --pp 16 --vpp 4 --micro-batches 64 --json out.json",
     "search llama3-405b --machine dgx-h100 --ranks 2048 --global-batch 2048 --seq 8192 --precision bf16 --threads 2 --json out.json",
+    # Threads that cannot be started are not needed.
+    "search gpt2-124m --machine dgx-a100 --ranks 8 --threads 64 --json out.json",
 ]
 MESSAGE = "armilla: error: not enough memory for this input\n  hint: check its sizes\n"
+
+
+SWEEP = """study: {model: deepseek-v3, machine: dgx-h100, plan: {ranks: 256, expert: 64, pipeline: 4, batch: 4, micro_batches: 4}}
+vary: {plan.expert_load: [zipf]}
+"""
+
+
+def limited(limit):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def wrong_of_sweeps(program):
+    """A run that was out of memory is not known of: with more it is done."""
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "sweep.yaml").write_text(SWEEP)
+        command = [program, "sweep", "sweep.yaml", "--save", "runs.db", "--quiet"]
+        poor = subprocess.run(command, cwd=folder, capture_output=True, text=True, preexec_fn=limited(150 * MEGABYTE))
+        rich = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if poor.returncode == 2 and rich.returncode == 0:
+        return []
+    return [f"sweep: exit codes {poor.returncode} in little memory and {rich.returncode} in enough\n{poor.stderr}{rich.stderr}"]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, type=pathlib.Path)
     program = parser.parse_args().program.resolve()
-    refused, wrong = 0, []
+    refused, wrong = 0, wrong_of_sweeps(program)
     for command in COMMANDS:
         for limit in LIMITS:
             with tempfile.TemporaryDirectory() as folder:
                 ended = subprocess.run(
                     [program, *command.split(), "--quiet"], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
-                    text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+                    text=True, preexec_fn=limited(limit))
                 written = sorted(path.name for path in pathlib.Path(folder).iterdir())
             fits = ended.returncode == 0 and written == ["out.json"]
             is_refused = ended.returncode == 2 and ended.stderr == MESSAGE and not written

@@ -319,8 +319,6 @@ std::function<Config(const std::vector<Override>&)> StudyFlags::configurations(
       throw Error(flag, "the name contains a dot", "put it under model.dimensions in a study file");
     set("model.dimensions." + name, fmt::format("{}", size), flag);
   }
-  // In this order, as the last one counts: keys that --set gives stand below those of flags, and what a
-  // search sets is over all.
   overrides.insert(overrides.end(), settings.begin(), settings.end());
   if (!study) {
     for (const std::string& setting : settings) {
@@ -331,12 +329,13 @@ std::function<Config(const std::vector<Override>&)> StudyFlags::configurations(
     }
   }
   refuse_two_values(overrides);
-  const Config given = study ? Config::read(input, overrides, expand_machine)
-                             : Config::parse("", "command line", overrides, expand_machine);
+  sort_upper_first(overrides);
+  const Config given = study ? Config::read(input, overrides, expand_name)
+                             : Config::parse("", "command line", overrides, expand_name);
   if (!fast_forward)
-    return [given](const std::vector<Override>& more) { return given.with(more, expand_machine); };
+    return [given](const std::vector<Override>& more) { return given.with(more, expand_name); };
   return [given](const std::vector<Override>& more) {
-    const Config config = given.with(more, expand_machine);
+    const Config config = given.with(more, expand_name);
     const std::optional<Config> network = config.find("network");
     const bool is_name = !network || network->is_scalar();
     const std::string name = !network  ? "analytical"

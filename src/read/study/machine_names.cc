@@ -223,8 +223,8 @@ std::string machine_text(const std::string& name_or_path, const std::string& whe
 }
 
 // Relative paths begin at the folder of the file that they stand in.
-std::optional<NamedText> expand_machine(const std::string& path, const std::string& value,
-                                        const std::string& folder) {
+std::optional<NamedText> expand_name(const std::string& path, const std::string& value,
+                                     const std::string& folder) {
   const std::string name = is_path(value) && !value.starts_with('/') ? folder + value : value;
   if (path == "machine" && value.find(',') != std::string::npos) {
     throw Error(
@@ -232,6 +232,10 @@ std::optional<NamedText> expand_machine(const std::string& path, const std::stri
         "name one machine, or put the figure into files of these machines (armilla show NAME --yaml)");
   }
   if (path == "machine") return machine_document(name, path);
+  if (path == "model" && value.find(',') == std::string::npos) return NamedText{"", "name"};
+  // Parameters behind the name have no place in the long form.
+  if ((path == "network" || path == "compute") && value.find_first_of(",:") == std::string::npos)
+    return NamedText{"", "model"};
   if (path == "machine.device" || (path.starts_with("machine.devices.") && path.ends_with(".device")))
     return device_document(name, path);
   return std::nullopt;

@@ -91,7 +91,7 @@ TEST(MachineNames, EveryTextReadsBackTheSame) {
 
 Machine with_settings(const std::string& machine, const std::vector<Override>& settings) {
   return read_machine(
-      Config::parse("machine: " + machine + "\n", "study.yaml", settings, expand_machine).at("machine"));
+      Config::parse("machine: " + machine + "\n", "study.yaml", settings, expand_name).at("machine"));
 }
 
 TEST(MachineNames, SettingsAreForOneMachine) {

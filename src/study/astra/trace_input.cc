@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -128,24 +129,30 @@ class Readers {
 
   bool has_room() const { return reading_.size() < most_; }
   void begin(const std::string& path) {
-    std::unique_ptr<ChakraTrace> trace;
+    std::shared_ptr<ChakraTrace> trace;
     if (free_.empty()) {
-      trace = std::make_unique<ChakraTrace>();
+      trace = std::make_shared<ChakraTrace>();
     } else {
       // A trace that has been used lends its memory to the next.
       trace = std::move(free_.back());
       free_.pop_back();
     }
-    reading_.push_back(std::async(std::launch::async, [&path, trace = std::move(trace)]() mutable {
+    const auto read = [&path, trace = std::move(trace)] {
       read_chakra_file(path, *trace);
-      return std::move(trace);
-    }));
+      return trace;
+    };
+    try {
+      reading_.push_back(std::async(std::launch::async, read));
+    } catch (const std::system_error&) {
+      // Where no thread can be had it is read when its turn comes.
+      reading_.push_back(std::async(std::launch::deferred, read));
+    }
   }
   // Calls `use` with the trace of the file that was begun first. Throws what its reader threw. `keeps`: there
   // are files yet to be begun, which can use its memory.
   template <class Use>
   void use_next(bool keeps, Use&& use) {
-    std::unique_ptr<ChakraTrace> trace = reading_.front().get();
+    std::shared_ptr<ChakraTrace> trace = reading_.front().get();
     reading_.pop_front();
     use(*trace);
     if (keeps) free_.push_back(std::move(trace));
@@ -153,8 +160,8 @@ class Readers {
 
  private:
   std::size_t most_;
-  std::deque<std::future<std::unique_ptr<ChakraTrace>>> reading_;
-  std::vector<std::unique_ptr<ChakraTrace>> free_;
+  std::deque<std::future<std::shared_ptr<ChakraTrace>>> reading_;
+  std::vector<std::shared_ptr<ChakraTrace>> free_;
 };
 
 // Calls `use` with each file's trace, in order, while others are being read.

@@ -318,8 +318,7 @@ Calibration calibrate(const std::vector<MeasuredStudy>& steps, Progress& meter) 
   // Through the reader, as if a user had set the factors: what comes out is a machine that reads back the
   // same.
   const std::string study = yaml_text(first.config);
-  result.machine =
-      yaml_text(Config::parse(study, first.config.file(), settings, expand_machine).at("machine"));
+  result.machine = yaml_text(Config::parse(study, first.config.file(), settings, expand_name).at("machine"));
   return result;
 }
 

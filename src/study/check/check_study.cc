@@ -47,7 +47,7 @@ std::string check_search(const std::string& path, std::vector<SearchAxis> axes) 
   SearchRequest request;
   request.axes = std::move(axes);
   request.read = [&path](const std::vector<Override>& settings) {
-    return read_study(Config::read(path, settings, expand_machine));
+    return read_study(Config::read(path, settings, expand_name));
   };
   const SearchSpace space(request);
   std::vector<std::string> machines;
@@ -77,7 +77,7 @@ std::string check_study_file(const std::string& path) {
         path,
         "is neither a study (no key 'model') nor a machine (no key 'dimensions') nor a device (no key "
         "'memory_bandwidth')");
-  if (std::vector<SearchAxis> axes = search_axes(Config::read(path, {}, expand_machine));
+  if (std::vector<SearchAxis> axes = search_axes(Config::read(path, {}, expand_name));
       !config.has("jobs") && !axes.empty() && !names_topology(axes.front().values.front()))
     return check_search(path, std::move(axes));
   return check_study(config);

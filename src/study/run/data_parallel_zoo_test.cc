@@ -50,7 +50,7 @@ Run run_now(const Before& before) {
     for (const char* setting : {"plan.precision=bf16", "plan.batch=32", "plan.micro_batches=4"})
       overrides.emplace_back(setting, "test");
   }
-  return run_study(prepare_study(read_study(Config::parse("", "test", overrides, expand_machine))), {});
+  return run_study(prepare_study(read_study(Config::parse("", "test", overrides, expand_name))), {});
 }
 
 TEST(DataParallelZoo, BucketsAndStatesAreThoseOfTheSeparateLowering) {

@@ -92,7 +92,7 @@ class Neighbours {
   }
 
   // With one of the other axes changed that stand in the way: of plans that fit, where there are any, the one
-  // with the least bound.
+  // with the least of the tighter bounds.
   void make_legal(Neighbour& neighbour, std::int64_t point, std::size_t changed,
                   const std::vector<std::string>& keys) {
     const SearchBase& base = space_.bases()[number_];
@@ -109,7 +109,8 @@ class Neighbours {
         try {
           const PlanPrepared plan = plans_.prepare(number_, beside);
           if (text_of(plan) == own_text_) continue;
-          const std::pair place(!plans_.fits(evaluator.memory(plan)), evaluator.bound(plan));
+          const std::pair place(!plans_.fits(evaluator.memory(plan)),
+                                std::max(evaluator.bound(plan), evaluator.slot_bound(plan)));
           if (least && *least <= place) continue;
           least = place;
           nearest = plan;

@@ -23,7 +23,7 @@ ScaleRequest scale_request(const std::string& ranks, bool weak) {
   request.global_batch = 24;
   request.search.axes = search_axes(Config::parse(text, "study.yaml"));
   request.search.read = [text](const std::vector<Override>& settings) {
-    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+    return read_study(Config::parse(text, "study.yaml", settings, expand_name));
   };
   return request;
 }

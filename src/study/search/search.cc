@@ -769,7 +769,8 @@ std::vector<Override> settings_of(const SearchResult& result, const PlanOutcome&
   std::vector<Override> settings;
   for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
     if (!plan.values[axis].empty())
-      settings.emplace_back(fmt::format("{}={}", result.axes[axis].key, plan.values[axis]));
+      settings.emplace_back(fmt::format("{}={}", result.axes[axis].key, plan.values[axis]), "",
+                            result.axes[axis].file);
   }
   return settings;
 }

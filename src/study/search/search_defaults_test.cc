@@ -17,9 +17,9 @@ namespace {
 
 SearchRequest search_of(const std::string& text) {
   SearchRequest request;
-  request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
+  request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_name));
   request.read = [text](const std::vector<Override>& settings) {
-    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+    return read_study(Config::parse(text, "study.yaml", settings, expand_name));
   };
   return request;
 }

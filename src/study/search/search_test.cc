@@ -634,7 +634,7 @@ TEST_F(SearchTest, ImagesHaveNoSequencesToDivide) {
       "model: {name: resnet50}\nmachine: dgx-h100\nplan:\n  ranks: 8\n  global_batch: 64\n  tensor: 2\n";
   SearchRequest images = request("gpt", "");
   images.read = [text](const std::vector<Override>& settings) {
-    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+    return read_study(Config::parse(text, "study.yaml", settings, expand_name));
   };
   const SearchResult found = search_plans(images);
   EXPECT_FALSE(found.ranking.empty());

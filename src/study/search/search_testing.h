@@ -36,9 +36,9 @@ class SearchFixture : public testing::Test {
   SearchRequest request(const std::string& model, const std::string& rest) const {
     const std::string text = "model: " + (folder_ / (model + ".yaml")).string() + "\n" + rest;
     SearchRequest request;
-    request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
+    request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_name));
     request.read = [text](const std::vector<Override>& settings) {
-      return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+      return read_study(Config::parse(text, "study.yaml", settings, expand_name));
     };
     request.threads = 1;
     return request;

@@ -24,7 +24,7 @@ constexpr std::string_view kPlan = "plan.";
 
 Override setting(const SearchAxis& axis, const std::string& value) {
   return {fmt::format("{}={}", axis.key, value),
-          axis.where.empty() ? fmt::format("{} {}", axis.key, value) : axis.where};
+          axis.where.empty() ? fmt::format("{} {}", axis.key, value) : axis.where, axis.file};
 }
 
 const SearchAxis* find_axis(const std::vector<SearchAxis>& axes, std::string_view key) {
@@ -232,7 +232,7 @@ void refuse_all_plans(const SearchSpace& space, const PlanRequest& request, cons
 std::vector<SearchAxis> search_axes(const Config& config) {
   std::vector<SearchAxis> axes;
   const auto look_at = [&](const std::string& key, const Config& value) {
-    SearchAxis axis{key, {}, true, value.where()};
+    SearchAxis axis{key, {}, true, value.where(), value.stands_in()};
     if (value.is_list()) {
       const std::vector<Config> items = value.items();
       if (items.empty()) throw Error(value.where(), "the list is empty", "give at least one value");

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -38,7 +40,12 @@ void share_among_threads(const Piecework& work, std::int64_t threads) {
     }
   };
   std::vector<std::thread> others;
-  for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(labour);
+  try {
+    for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(labour);
+  } catch (const std::system_error&) {
+    // There is neither memory nor room for more threads: fewer do the same.
+  } catch (const std::bad_alloc&) {
+  }
   labour();
   for (std::thread& other : others) other.join();
   if (failed) std::rethrow_exception(failed);

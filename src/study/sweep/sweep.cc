@@ -94,6 +94,7 @@ std::string perform_run(const SweepFile& file, std::size_t i, const std::functio
     outcome["message"] = error_text(error);
   } catch (const std::bad_alloc&) {
     outcome["message"] = "not enough memory for this run";
+    outcome["passes"] = true;
   } catch (const GivenUp&) {
     return "{}";
   }
@@ -280,6 +281,8 @@ class Sweep {
     if (outcome.contains("message")) {
       run.state = SweepState::failed;
       run.message = outcome.at("message");
+      // Another time there may be more memory: it is not known of the run, but of the machine it was made on.
+      if (outcome.contains("passes")) return;
     } else {
       run.state = SweepState::done;
       for (const Outcome& figure : outcome.at("figures"))

@@ -20,13 +20,6 @@ std::string path_from(const std::string& folder, const std::string& path) {
   return path.starts_with('/') ? path : folder + path;
 }
 
-// Keys above others first, so that what is set below a key stays.
-std::size_t depth_of(std::string_view key) {
-  return key == kStudy ? 0
-                       : 1 + static_cast<std::size_t>(std::count(key.begin(), key.end(), '.') +
-                                                      std::count(key.begin(), key.end(), '['));
-}
-
 std::string key_of(const Override& setting) {
   return setting.setting.substr(0, setting.setting.find('='));
 }
@@ -191,11 +184,9 @@ Config SweepFile::config_of(std::size_t run) const {
     study = path_from(named.folder(), named.text());
     from_file = true;
   }
-  std::stable_sort(overrides.begin(), overrides.end(), [](const Override& a, const Override& b) {
-    return depth_of(key_of(a)) < depth_of(key_of(b));
-  });
+  sort_upper_first(overrides);
   if (from_file) {
-    Config config = Config::read(study, overrides, expand_machine);
+    Config config = Config::read(study, overrides, expand_name);
     check_places(config, varied);
     return config;
   }
@@ -210,7 +201,7 @@ Config SweepFile::config_of(std::size_t run) const {
     if (!path.starts_with(prefix)) return std::nullopt;
     const std::string key = path.substr(prefix.size());
     try {
-      return expand_machine(key, value, folder);
+      return expand_name(key, value, folder);
     } catch (const Error& error) {
       if (error.where != key) throw;
       throw Error(path, error.message, error.hint);  // the place in the file is added where this is called

@@ -79,8 +79,7 @@ TEST_F(SweepTest, AGridIsEveryCombinationAsRunWouldHaveIt) {
     const Config config = Config::parse(
         "model: {name: gpt2-345m, layers: 2, sequence: 128}\nmachine: dgx-a100\n"
         "plan: {ranks: 8, global_batch: 16, micro_batch: 2}\n",
-        "alone.yaml", {"plan.tensor=" + run.values[0], "collectives.chunks=" + run.values[1]},
-        expand_machine);
+        "alone.yaml", {"plan.tensor=" + run.values[0], "collectives.chunks=" + run.values[1]}, expand_name);
     const auto alone = run_study(prepare_study(read_study(config)));
     EXPECT_EQ(std::llround(time_of(run) * 1e12), alone.result.iteration.value) << run.values[0];
     const std::vector<double> figures = headline_of(alone);

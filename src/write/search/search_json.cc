@@ -44,6 +44,11 @@ Json list(const SearchResult& result, const std::vector<PlanOutcome>& plans) {
   return json;
 }
 
+Json needs_json(const Neighbour& neighbour) {
+  if (neighbour.needs.empty()) return nullptr;
+  return fmt::format("{}={}", neighbour.needs, neighbour.needed_value);
+}
+
 }  // namespace
 
 std::string write_search_json(const SearchResult& result, const Run* best) {
@@ -58,9 +63,7 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
     Json json = {{"key", neighbour.key}, {"value", neighbour.value}};
     json["outcome"] = neighbour.outcome ? outcome_json(result, *neighbour.outcome, true) : Json(nullptr);
     json["refusal"] = neighbour.outcome ? Json(nullptr) : Json(neighbour.refusal);
-    json["needs"] = neighbour.needs.empty()
-                        ? Json(nullptr)
-                        : Json(fmt::format("{}={}", neighbour.needs, neighbour.needed_value));
+    json["needs"] = needs_json(neighbour);
     neighbours.push_back(std::move(json));
   }
   const std::optional<Money> late_cost = result.late ? result.late->training_cost() : std::nullopt;
@@ -93,7 +96,9 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
       {"front", list(result, result.front)},
       {"whole_front", result.whole_front},
       {"neighbours", neighbours},
-      {"matters_most", most == nullptr ? Json(nullptr) : Json{{"key", most->key}, {"value", most->value}}},
+      {"matters_most", most == nullptr
+                           ? Json(nullptr)
+                           : Json{{"key", most->key}, {"value", most->value}, {"needs", needs_json(*most)}}},
       {"edges", edges},
       {"notes", result.notes},
       {"nearest", result.nearest ? outcome_json(result, *result.nearest, false) : Json(nullptr)},
