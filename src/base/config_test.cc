@@ -151,7 +151,7 @@ TEST(Config, ShortFormsBecomeLongOnes) {
   const Config given =
       Config::parse("", "s/f.yaml", {{"model=gpt", "--model gpt", "t/g.yaml"}, "model.sequence=256"}, expand);
   EXPECT_EQ(given.at("model").at("name").folder(), "t/");
-  EXPECT_EQ(given.at("model").at("name").where(), "--model gpt: model.name");
+  EXPECT_EQ(given.at("model").at("name").where(), "--model gpt");
   EXPECT_EQ(error_of([&] { Config::parse("other: x\n", "f.yaml", {"other.y=1"}, expand); }),
             "--set other.y=1: 'other' holds a single value, no keys");
 }

@@ -181,6 +181,17 @@ TEST(PlanNotes, LossesWithOneKernelOrWithoutLogits) {
               ElementsAre("plan.loss has no effect: plan.framework is megatron, which has one kernel"));
 }
 
+TEST(PlanNotes, WeightsAreGatheredUnderZeroOnly) {
+  PlanRequest request;
+  request.places = {{"parameter_type", "plan.parameter_type"}};
+  Plan plan;
+  plan.ranks = 8;
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("plan.parameter_type has no effect: weights are gathered under ZeRO only"));
+  plan.zero_stage = 1;
+  EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+}
+
 TEST(PlanNotes, ConvolutionsOnTensorCoresWantChannelsLast) {
   PlanRequest request;
   Plan plan;

@@ -155,7 +155,7 @@ std::string training_cost_text(const SearchResult& result) {
 // What each knob is worth, and what the best gains over the next: the nearest that another of its values
 // comes to the best.
 // "2", "2 with tp 2".
-std::string value_of(const Neighbour& neighbour) {
+std::string changed_to(const Neighbour& neighbour) {
   if (neighbour.needs.empty()) return neighbour.value;
   return fmt::format("{} with {} {}", neighbour.value, short_key(neighbour.needs), neighbour.needed_value);
 }
@@ -206,7 +206,7 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
   if (result.ranking.size() > 1) add_row("the next best", result.ranking[1]);
   std::string refusals;
   for (const Neighbour& neighbour : result.neighbours) {
-    const std::string name = fmt::format("{} {}", short_key(neighbour.key), value_of(neighbour));
+    const std::string name = fmt::format("{} {}", short_key(neighbour.key), changed_to(neighbour));
     if (neighbour.outcome) {
       add_row(name, *neighbour.outcome);
       continue;
@@ -216,10 +216,10 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
   }
   std::string most;
   if (const Neighbour* const neighbour = what_matters_most(result))
-    most = wrap(
-        fmt::format("{} matters most: its best other value, {}, comes to {} over the best plan",
-                    short_key(neighbour->key), value_of(*neighbour), over_best(result, *neighbour->outcome)),
-        "  ", style.width);
+    most = wrap(fmt::format("{} matters most: its best other value, {}, comes to {} over the best plan",
+                            short_key(neighbour->key), changed_to(*neighbour),
+                            over_best(result, *neighbour->outcome)),
+                "  ", style.width);
   std::string text = "\nThe best plan with one thing changed, and the next of the ranking:\n" +
                      to_text(table, 0, style) + refusals + most;
   // One kind is all that is exposed.
