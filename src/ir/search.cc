@@ -1,6 +1,7 @@
 #include "ir/search.h"
 
 #include <algorithm>
+
 namespace armilla {
 
 std::string_view name_of(SearchObjective objective) {

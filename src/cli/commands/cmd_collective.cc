@@ -154,6 +154,7 @@ class CollectiveCommand final : public Command {
                              fmt::format("--fail-link {}", fmt::join(failed_, ",")));
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
     refuse_two_values(overrides);
+    sort_upper_first(overrides);
     const auto read = [&] { return Config::parse("", "command line", overrides, expand_name); };
     if (fast_forward_) {
       const std::optional<Config> network = read().find("network");
