@@ -117,6 +117,18 @@ TEST_P(EveryAlgorithm, CompactFormDescribesTheSameMessages) {
   }
 }
 
+// Nobody is through with a call while messages of its last step, which it does not wait for, are under way.
+TEST_P(EveryAlgorithm, WhoSendsLastIsDoneWhenThatHasArrived) {
+  for (std::int32_t n = 2; n <= 33; ++n) {
+    const Schedule compact = schedule(n, 0, false);
+    for (const RankSchedule& role : compact.roles) {
+      if (role.steps.empty() || role.steps.back().receives > 0 || role.sends_of(role.steps.back()).empty())
+        continue;
+      EXPECT_GT(role.steps.back().window, 0) << n;
+    }
+  }
+}
+
 // What folding relies on: each step of a symmetric schedule receives as many messages as it sends, and they
 // count in the step of the same index.
 TEST_P(EveryAlgorithm, SymmetricSchedulesStayInLockstep) {

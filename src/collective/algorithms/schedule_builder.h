@@ -47,8 +47,13 @@ class RoleBuilder {
     ++role_.steps.back().end_send;
   }
 
-  // Trimmed: a large group keeps one of these per member.
+  // Who sends last is done when that has arrived, not when it has begun to leave: its kernel and its buffer
+  // are in use until then. Trimmed: a large group keeps one of these per member.
   RankSchedule take() {
+    if (!role_.steps.empty() && role_.steps.back().receives == 0 && role_.steps.back().window == 0) {
+      const Step& last = role_.steps.back();
+      role_.steps.back().window = static_cast<std::int32_t>(last.end_send - last.first_send);
+    }
     role_.steps.shrink_to_fit();
     role_.sends.shrink_to_fit();
     return std::move(role_);

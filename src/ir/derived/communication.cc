@@ -47,6 +47,21 @@ std::vector<std::int64_t> ranks_per_program(const Run& run) {
   return ranks;
 }
 
+// When the iteration ends in terms of what was recorded.
+Time recorded_end(const Run& run) {
+  Time end = run.result.iteration;
+  if (run.result.classes.empty()) return end;
+  for (const Repetition& again : run.result.classes.front().repeated) end -= again.skipped();
+  return end;
+}
+
+// Of a call that began before an iteration of the steady state did: the next one begins as early before the
+// iteration ends (study/run/steady_state.h).
+void add_span(Use& use, Time start, Time end, Time iteration_end) {
+  use.spans.emplace_back(std::max(start, Time(0)), end);
+  if (start < Time(0)) use.spans.emplace_back(std::max(start + iteration_end, Time(0)), iteration_end);
+}
+
 // Of a program that ranks run: the one whose intervals and collectives are recorded.
 const RankClass& first_class(const Run& run, std::uint32_t program) {
   return *std::ranges::find(run.result.classes, program, &RankClass::program);
@@ -92,6 +107,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
     Uses uses;
   };
   std::vector<Row> rows;
+  const Time end = recorded_end(run);
   for (const CollectiveRecord& record : run.result.collectives) {
     const CollectiveCall& call = run.graph.collectives[record.call];
     // Names of groups in a trace say little: only lowered jobs are told apart by axis.
@@ -129,7 +145,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
     use.factor = bus_factor(call.kind, record.group_size);
     use.queued += in_seconds(record.started - record.issued) * times;
     use.limit += limit * times;
-    use.spans.emplace_back(record.started, record.finished);
+    add_span(use, record.started, record.finished, end);
   }
   const std::vector<std::int64_t> ranks = ranks_per_program(run);
   std::vector<CollectiveSummary> summaries;
@@ -173,6 +189,7 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
   };
   std::vector<Row> rows;
   const Peers peers(run.graph);
+  const Time end = recorded_end(run);
   // One recorded class stands for all ranks of a program.
   for (const RankClass* const ranks : representatives(run)) {
     if (ranks == nullptr) continue;
@@ -189,18 +206,21 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
         row = rows.emplace(rows.end());
         row->summary.axis = axis;
       }
+      Use& use = use_of(row->uses, ranks->program);
+      use.spans.emplace_back(interval.start, interval.end);
+      // Cut at the end of an iteration of the steady state, where the one before left as much at its begin:
+      // of the two parts that is counted.
+      if (run.iterations > 1 && interval.end == end) continue;
       MessageSummary& summary = row->summary;
       const std::int64_t times = interval.times;
       summary.count += times;
       summary.bytes = saturating_add(summary.bytes, saturating_multiply(transfer.bytes, times));
       summary.time = later(summary.time, saturating_multiply(interval.end - interval.start, times));
-      Use& use = use_of(row->uses, ranks->program);
       use.calls += times;
       use.bytes += static_cast<double>(transfer.bytes.value) * static_cast<double>(times);
       use.limit += link_limit(run.study.machine, ranks->representative,
                               peers.of(ranks->representative, transfer), transfer.bytes) *
                    static_cast<double>(times);
-      use.spans.emplace_back(interval.start, interval.end);
     }
   }
   const std::vector<std::int64_t> ranks = ranks_per_program(run);
@@ -212,6 +232,25 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
   std::stable_sort(summaries.begin(), summaries.end(),
                    [](const auto& a, const auto& b) { return a.per_rank.time > b.per_rank.time; });
   return summaries;
+}
+
+std::optional<CommunicationSpread> communication_spread(const Run& run) {
+  constexpr std::int64_t kWorthSaying = 100;  // one part in so many of the iteration
+  std::vector<std::optional<CommunicationSpread>> spreads(run.graph.programs.size());
+  for (const RankClass& ranks : run.result.classes) {
+    std::optional<CommunicationSpread>& spread = spreads[ranks.program];
+    if (!spread) spread = {ranks.program, ranks.communication, ranks.communication};
+    spread->least = std::min(spread->least, ranks.communication);
+    spread->most = std::max(spread->most, ranks.communication);
+  }
+  std::optional<CommunicationSpread> widest;
+  Time least_shown = Time(run.result.iteration.value / kWorthSaying);
+  for (const std::optional<CommunicationSpread>& spread : spreads) {
+    if (!spread || spread->most - spread->least <= least_shown) continue;
+    least_shown = spread->most - spread->least;
+    widest = spread;
+  }
+  return widest;
 }
 
 }  // namespace armilla

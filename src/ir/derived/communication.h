@@ -6,10 +6,12 @@
 //
 // Bus bandwidth is nccl-tests' (ir/derived/metrics.h). A link's limit is the least time in which the busiest
 // link could carry what is sent over it: of a message, its bytes over the slowest link between the two ranks.
-// Messages are those of the recorded ranks. Cost: O(calls log calls).
+// Both know of the ranks that were recorded, one of every role, and take its others to fare alike; where they
+// do not, `communication_spread` says by how much. Cost: O(calls log calls).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,5 +57,13 @@ struct MessageSummary {
 };
 // Sends, grouped by axis, the longest first.
 std::vector<MessageSummary> summarize_messages(const Run& run);
+
+// The role whose ranks communicate for the most different times, unless they differ by less than a hundredth
+// of the iteration.
+struct CommunicationSpread {
+  std::uint32_t program = 0;
+  Time least, most;
+};
+std::optional<CommunicationSpread> communication_spread(const Run& run);
 
 }  // namespace armilla

@@ -92,6 +92,45 @@ TEST(Communication, MessagesAreSummedByTheirAxis) {
   EXPECT_DOUBLE_EQ(summaries[1].per_rank.link_share, 1);
 }
 
+// Of a call that began 5 us before the iteration did, the next one is under way in its last 5 us.
+TEST(Communication, WhatBeganBeforeAnIterationEndsIsUnderWayAtItsEnd) {
+  auto run = two_roles();
+  run.result.collectives.resize(1);
+  run.result.collectives[0].issued = run.result.collectives[0].started = microseconds(-5);
+  EXPECT_EQ(summarize_collectives(run)[0].per_rank.time, microseconds(6 + 5));
+  // Never longer than the iteration.
+  run.result.collectives[0].issued = run.result.collectives[0].started = microseconds(-500);
+  EXPECT_EQ(summarize_collectives(run)[0].per_rank.time, run.result.iteration);
+  // Of what repeats only what is recorded is left out of the end.
+  run.result.collectives[0].issued = run.result.collectives[0].started = microseconds(-5);
+  for (RankClass& ranks : run.result.classes) ranks.repeated = {{microseconds(20), microseconds(30), 10}};
+  EXPECT_EQ(summarize_collectives(run)[0].per_rank.time, microseconds(6 + 5));
+  // A message in two parts is one.
+  run = two_roles();
+  run.iterations = 4;
+  run.result.classes[0].others = {{microseconds(0), microseconds(20), 2},
+                                  {microseconds(190), microseconds(200), 2}};
+  run.result.classes[1].others.clear();
+  const MessageSummary message = summarize_messages(run)[0];
+  EXPECT_EQ(message.count, 1);
+  EXPECT_EQ(message.per_rank.time, microseconds(30));
+}
+
+TEST(Communication, RanksOfARoleThatDifferAreSaidTo) {
+  auto run = two_roles();
+  EXPECT_FALSE(communication_spread(run));
+  RankClass& other = run.result.classes.emplace_back(run.result.classes[0]);
+  run.result.classes[0].communication = microseconds(10);
+  other.communication = microseconds(12);  // by 1 % of the iteration
+  EXPECT_FALSE(communication_spread(run));
+  other.communication = microseconds(13);
+  const std::optional<CommunicationSpread> spread = communication_spread(run);
+  ASSERT_TRUE(spread);
+  EXPECT_EQ(spread->program, 0U);
+  EXPECT_EQ(spread->least, microseconds(10));
+  EXPECT_EQ(spread->most, microseconds(13));
+}
+
 TEST(Communication, ARunWithoutAnyHasNone) {
   auto run = two_roles();
   run.result.collectives.clear();
@@ -99,6 +138,7 @@ TEST(Communication, ARunWithoutAnyHasNone) {
   EXPECT_TRUE(summarize_collectives(run).empty());
   EXPECT_TRUE(summarize_messages(run).empty());
   EXPECT_TRUE(summarize_messages({}).empty());
+  EXPECT_FALSE(communication_spread({}));
 }
 
 }  // namespace

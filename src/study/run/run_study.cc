@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/progress.h"
 #include "base/units_text.h"
@@ -108,6 +110,12 @@ void add_model_warnings(Run& run) {
 // After the simulation, since they need its times.
 void add_result_warnings(Run& run) {
   if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
+  if (const std::optional<CommunicationSpread> spread = communication_spread(run)) {
+    run.notes.push_back(fmt::format(
+        "ranks of a role differ: those of {} communicate for {} to {}; figures by kind of communication "
+        "are of the first rank of each role, those by rank of all",
+        run.graph.programs[spread->program].role, to_text(spread->least), to_text(spread->most)));
+  }
   if (run.result.iteration == Time(0))
     run.warnings.push_back("the model has no work: an iteration takes no time");
   run.notes.insert(run.notes.end(), run.result.notes.begin(), run.result.notes.end());
@@ -172,9 +180,18 @@ SteadyState steady_state_of(const Run& run, const Study& study, const CostModel&
                             SimulationOptions options, Written written) {
   // Intervals are for reports; searching for the steady state needs times only.
   options.intervals = false;
-  return find_steady_state([&](std::int64_t iterations) {
-    return simulate(lower_measured_job(run, iterations, written).graph, study, cost, options).iteration;
-  });
+  std::map<std::int64_t, Result> results;
+  const auto play = [&](std::int64_t iterations) {
+    return simulate(lower_measured_job(run, iterations, written).graph, study, cost, options);
+  };
+  return find_steady_state(
+      [&](std::int64_t iterations) { return (results[iterations] = play(iterations)).iteration; },
+      [&](const SteadyState& steady) {
+        options.window = steady.window();
+        const Result in_window = play(steady.iterations);
+        options.window = {};
+        return is_equal_share(in_window, results[steady.iterations], steady.iterations);
+      });
 }
 
 // Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.

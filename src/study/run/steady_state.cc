@@ -7,6 +7,8 @@
 namespace armilla {
 namespace {
 
+constexpr std::int64_t kTolerance = 1'000'000;  // one part in so many
+
 // Spans that touch the window's start from before are outside; those without length at it are in.
 template <class Span>
 void cut(std::vector<Span>& spans, const TimeWindow& window) {
@@ -32,8 +34,8 @@ void cut(std::vector<CollectiveRecord>& records, const TimeWindow& window) {
 
 }  // namespace
 
-SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of) {
-  constexpr std::int64_t kTolerance = 1'000'000;  // one part in so many
+SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of,
+                              const std::function<bool(const SteadyState&)>& is_even) {
   SteadyState state;
   std::map<std::int64_t, Time> ends;
   const auto end = [&](std::int64_t iterations) {
@@ -48,9 +50,19 @@ SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of) {
     state.end = end(n);
     state.period = (state.end - end(n / 2)) / (n / 2);
     const Time last = state.end - end(n - 1);
-    state.settled = std::abs((last - state.period).value) <= state.period.value / kTolerance;
+    state.settled =
+        std::abs((last - state.period).value) <= state.period.value / kTolerance && is_even(state);
     if (state.settled || n == kMostIterations) return state;
   }
+}
+
+bool is_equal_share(const Result& in_window, const Result& all, std::int64_t iterations) {
+  for (std::size_t rank = 0; rank < all.class_of.size(); ++rank) {
+    const Time whole = all.classes[all.class_of[rank]].compute;
+    const Time part = in_window.classes[in_window.class_of[rank]].compute;
+    if (std::abs((part * iterations - whole).value) > whole.value / kTolerance) return false;
+  }
+  return true;
 }
 
 void keep_window(Result& result, const TimeWindow& whole, std::int64_t iterations) {

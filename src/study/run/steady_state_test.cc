@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/derived/communication.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/stage_table.h"
 #include "read/study.h"
@@ -16,11 +17,14 @@ namespace {
 struct Ends {
   std::vector<Time> ends = {};
   std::vector<std::int64_t> asked = {};
+  std::int64_t even_from = 1;  // so many iterations on
   SteadyState find() {
-    return find_steady_state([this](std::int64_t iterations) {
-      asked.push_back(iterations);
-      return ends.at(static_cast<std::size_t>(iterations - 1));
-    });
+    return find_steady_state(
+        [this](std::int64_t iterations) {
+          asked.push_back(iterations);
+          return ends.at(static_cast<std::size_t>(iterations - 1));
+        },
+        [this](const SteadyState& steady) { return steady.iterations >= even_from; });
   }
 };
 
@@ -39,12 +43,59 @@ TEST(SteadyState, IsThereOnceEveryIterationAddsTheSame) {
   const SteadyState eight = late.find();
   EXPECT_EQ(eight.iterations, 8);
   EXPECT_EQ(eight.period, microseconds(10));
+  Ends uneven = at_once;  // some ranks still get ahead of others
+  for (int n = 5; n <= 16; ++n) uneven.ends.push_back(microseconds(4 + 10 * n));
+  uneven.even_from = 8;
+  EXPECT_EQ(uneven.find().iterations, 8);
+  uneven.even_from = kMostIterations + 1;
+  EXPECT_EQ(uneven.find().iterations, kMostIterations);
+  EXPECT_FALSE(uneven.find().settled);
   Ends never;
   for (int n = 1; n <= 16; ++n) never.ends.push_back(microseconds(10 * n + 3 * (n % 2)));
   const SteadyState mean = never.find();
   EXPECT_EQ(mean.iterations, kMostIterations);
   EXPECT_FALSE(mean.settled);
   EXPECT_EQ(mean.period, microseconds(10));
+}
+
+TEST(SteadyState, EveryRankHasAnEqualShareOfItInTheWindow) {
+  Result all, window;
+  all.classes.resize(2);
+  all.classes[0].compute = microseconds(40);
+  all.classes[1].compute = microseconds(20);
+  all.class_of = {0, 1, 0};
+  window.classes.resize(1);
+  window.classes[0].compute = microseconds(10);
+  window.class_of = {0, 0, 0};
+  EXPECT_FALSE(is_equal_share(window, all, 4));
+  all.class_of = {0, 0, 0};
+  EXPECT_TRUE(is_equal_share(window, all, 4));
+  EXPECT_FALSE(is_equal_share(window, all, 5));
+}
+
+// Stages that nobody waits for forward a ninth micro-batch in the iterations that come first.
+TEST(SteadyState, StagesThatGetAheadAreWaitedFor) {
+  const std::string text =
+      "model: {name: gpt2-345m, sequence: 1024}\nmachine: dgx-a100\nplan: {ranks: 16, tensor: 2, pipeline: "
+      "4, "
+      "schedule: ";
+  const std::string rest = ", micro_batch: 1, global_batch: 16}\n";
+  const auto run_of = [&](const std::string& schedule) {
+    return run_study(prepare_study(read_study(Config::parse(text + schedule + rest, "s.yaml", {}))));
+  };
+  const auto run = run_of("pipedream-2bw"), flushed = run_of("1f1b");
+  const StageTable table = stage_table(run), other = stage_table(flushed);
+  ASSERT_EQ(table.stages.size(), other.stages.size());
+  for (std::size_t s = 0; s < table.stages.size(); ++s)
+    EXPECT_EQ(table.stages[s].compute, other.stages[s].compute) << s;
+  const std::vector<CollectiveSummary> calls = summarize_collectives(run),
+                                       others = summarize_collectives(flushed);
+  ASSERT_EQ(calls.size(), others.size());
+  for (std::size_t c = 0; c < calls.size(); ++c) {
+    EXPECT_EQ(calls[c].per_rank.calls, others[c].per_rank.calls) << c;
+    EXPECT_LE(calls[c].link_share, 1.0001) << c;
+  }
+  EXPECT_EQ(summarize_messages(run)[0].count, summarize_messages(flushed)[0].count);
 }
 
 TEST(SteadyState, OfTheResultTheWindowIsLeft) {

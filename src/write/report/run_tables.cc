@@ -159,9 +159,13 @@ std::string communication_section(const Run& run, const TextStyle& style) {
   add("of limit", 3);
   for (std::size_t i = 0; i < shown; ++i) table.rows.push_back(traffic_cells(rows[i], axes, most));
   const std::string lines = to_text(table, 2, style);
-  std::string text = heading(
-      "Communication of a rank", style,
-      most ? "means of the ranks that take part, and the most of any of them" : "of those that take part");
+  const bool of_first = communication_spread(run).has_value();
+  std::string text =
+      heading("Communication of a rank", style,
+              of_first && most ? "means of the first ranks of the roles that take part, and the most of any"
+              : of_first       ? "of the first ranks of the roles that take part"
+              : most           ? "means of the ranks that take part, and the most of any of them"
+                               : "of those that take part");
   // Algorithms are too long for a column: each goes below its row.
   std::size_t begin = 0;
   for (std::size_t line = 0; begin < lines.size(); ++line) {
