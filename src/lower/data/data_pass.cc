@@ -10,21 +10,22 @@
 namespace armilla {
 namespace {
 
-// Reads gradients, master weights (of weights narrower than fp32) and states, writes weights and states; of
-// what is updated.
+// Reads gradients, master weights (of weights narrower than fp32, if there are any) and states, writes
+// weights and states; of what is updated.
 Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& plan) {
   const std::int64_t elements = ceil_divide(bucket.updated, ways);
   const std::int64_t states = state_words(plan.optimizer);
   const std::int64_t weight_bytes = bucket.updated_weights().value / ways;
-  const bool has_master = bucket.weights.value < bucket.elements * 4;
+  const bool has_master = has_masters(plan) && bucket.weights.value < bucket.elements * 4;
+  const std::int64_t state_bytes = bits_of(plan.state_dtype) / 8;
   Work work;
   work.kind = WorkKind::vector;
   work.dtype = DType::fp32;
   // Operations per element: two for the update, four for every state word (two running averages for Adam).
   work.flops = Flops(elements * (2 + 4 * states));
-  // States are read and written in fp32, 8 bytes each. A master copy is read and written, and the narrow
-  // weights are written from it; fp32 weights are their own master.
-  work.bytes = Bytes(bucket.gradients.value / ways + elements * 8 * states +
+  // States are read and written. So is a master copy, in fp32, and the narrow weights are written from it;
+  // without one weights are read and written themselves.
+  work.bytes = Bytes(bucket.gradients.value / ways + elements * 2 * state_bytes * states +
                      (has_master ? elements * 8 + weight_bytes : weight_bytes * 2));
   return work;
 }

@@ -305,20 +305,32 @@ TEST(DataPass, StagesBetweenHaveNoPartInATiedEmbedding) {
   EXPECT_EQ(count_kind(graph, 3, "tied embedding gradients"), 1);
 }
 
+std::int64_t bytes_of_optimizer(const Graph& graph) {
+  std::int64_t sum = 0;
+  const Program& program = graph.programs[0];
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.kind[node] == NodeKind::compute && program.phase[node] == Phase::optimizer)
+      sum += graph.works[program.payload[node]].bytes.value;
+  }
+  return sum;
+}
+
+// Of 3000 elements the gradient, the weights written and two states read and written, and a master copy,
+// without which the weights are read.
+TEST(DataPass, NarrowStatesAreUpdatedWithoutAMasterCopy) {
+  Plan plan = small_plan(1, 4, 1, 3);
+  plan.optimizer = Optimizer::adam;
+  plan.precision = plan.weight_dtype = plan.gradient_dtype = DType::bf16;
+  const std::int64_t with_masters = bytes_of_optimizer(lower(plan));
+  plan.state_dtype = DType::bf16;
+  EXPECT_EQ(with_masters - bytes_of_optimizer(lower(plan)), 3000 * (8 + 8 - 2));
+}
+
 // Of the embedding's 500 elements.
 TEST(DataPass, OfSparseGradientsWhatWasReadIsExchangedAndUpdated) {
   Plan plan = small_plan(1, 4, 1, 3);
   plan.optimizer = Optimizer::sgd;
   ShardedModel model = small_sharded_model();
-  const auto bytes_of_optimizer = [](const Graph& graph) {
-    std::int64_t sum = 0;
-    const Program& program = graph.programs[0];
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] == NodeKind::compute && program.phase[node] == Phase::optimizer)
-        sum += graph.works[program.payload[node]].bytes.value;
-    }
-    return sum;
-  };
   for (const int updated : {120, 40, 500}) {
     model.shapes[model.blocks.front().shape].weights.front().updated = updated;
     const Graph graph = lower_sharded({model}, plan, 1).graph;

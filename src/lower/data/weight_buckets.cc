@@ -156,4 +156,8 @@ DType parameter_type(const Plan& plan) {
   return plan.parameter_dtype != DType::unknown ? plan.parameter_dtype : weight_type(plan);
 }
 
+bool has_masters(const Plan& plan) {
+  return bits_of(plan.state_dtype) == 32 && bits_of(weight_type(plan)) < 32;
+}
+
 }  // namespace armilla

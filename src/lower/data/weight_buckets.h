@@ -77,5 +77,8 @@ RoleWeights role_weights(const ShardedModel& model, const std::vector<RoleChunk>
 DType weight_type(const Plan& plan);
 DType gradient_type(const Plan& plan);
 DType parameter_type(const Plan& plan);
+// Weights narrower than fp32 have an fp32 master copy in the optimizer's state (Micikevicius et al. 2018).
+// States of a narrower type are of an optimizer that works on the weights as they are.
+bool has_masters(const Plan& plan);
 
 }  // namespace armilla

@@ -69,12 +69,6 @@ std::int64_t gradients_of(const WeightBucket& bucket, const Plan& plan) {
   return rounded_up(bucket.gradients.value, whole ? 1 : shards(bucket, plan));
 }
 
-// Weights narrower than fp32 have an fp32 master copy in the optimizer's state (Micikevicius et al. 2018).
-// States of a narrower type are of an optimizer that works on the weights as they are.
-bool has_masters(const Plan& plan) {
-  return bits_of(plan.state_dtype) == 32 && bits_of(weight_type(plan)) < 32;
-}
-
 // FSDP's shards are of the master weights: the narrow copy is there while it is gathered only.
 bool shards_masters(const Plan& plan) {
   return has_masters(plan) && plan.zero_stage == 3 && plan.framework == Framework::pytorch;

@@ -36,19 +36,31 @@ DType precision_of(const std::string& text, const std::string& where) {
   throw Error(where, fmt::format("unknown precision '{:.60}'", text), "for example bf16, fp16 or FP8");
 }
 
+// Replicas that share what FSDP divides, where the program that was run says so; 0: all. NVIDIA's benchmarks
+// divide over 16 nodes, MaxText's from 64 nodes on, Paxml's 5 billion parameters over one (dgxc-benchmarking,
+// maxtext/configure.sh and paxml/configure.sh: dcn_fsdp_parallelism and DCN_MESH_SHAPE).
+std::int64_t fsdp_subgroup(const MeasuredPlan& row) {
+  constexpr std::int64_t kNodes = 16, kFromNodes = 64;
+  if (!names(row, "dgxc-benchmarking") || row.devices_per_node <= 0) return 0;
+  const std::int64_t nodes = row.devices / row.devices_per_node;
+  if (names(row, "paxml")) return row.devices_per_node * (names(row, "readme_5b") ? 1 : kNodes);
+  return names(row, "maxtext") && nodes >= kFromNodes ? row.devices_per_node * kNodes : 0;
+}
+
 void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& where) {
   Plan& plan = request.plan;
   const std::string zero = lower_case(row.zero);
   if (zero.empty()) return;
+  const std::int64_t replicas = request.data.value_or(1);
   if (zero.starts_with("fsdp")) {
     plan.zero_stage = 3;
+    if (const std::int64_t subgroup = fsdp_subgroup(row); subgroup < replicas) plan.hybrid_shard = subgroup;
     return;
   }
   constexpr std::string_view kStages = "0123";
   if (kStages.find(zero.front()) == std::string_view::npos)
     throw Error(where, fmt::format("unknown ZeRO stage '{:.60}'", row.zero), "expected 0 to 3 or fsdp");
   plan.zero_stage = zero.front() - '0';
-  const std::int64_t replicas = request.data.value_or(1);
   std::int64_t subgroup = number_after(zero, "within ");
   if (zero.find("within slice") != std::string::npos) subgroup = row.devices_per_node;
   if (subgroup == 0 || subgroup >= replicas) return;
@@ -254,6 +266,8 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   if (const std::string named = schedule_of_row(row, where); !named.empty()) plan.schedule = named;
   // Its tables in PURE precision are those of PyTorch 1.13, before 2.1 (sweep.sh in their history).
   if (names(row, "llm-foundry") && names(row, "mp_mode=pure")) plan.recompute_early_stop = false;
+  // XLA drops what is made again and not read.
+  if (names(row, "maxtext") || names(row, "paxml")) plan.recompute_early_stop = true;
   if (const Parts modules = modules_of(row.recompute); !modules.empty()) plan.recompute_modules = modules;
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;

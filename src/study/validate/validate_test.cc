@@ -67,6 +67,29 @@ TEST(RowStudy, ShardingInGroups) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.hybrid_shard, 8);
 }
 
+// What NVIDIA's benchmarks of JAX programs say of themselves.
+TEST(RowStudy, ProgramsOfXlaDropWhatIsNotReadAndShardOverSomeNodes) {
+  MeasuredPlan row = small_row();
+  row.tensor = row.pipeline = 1;
+  row.devices = row.data = 1024;
+  row.devices_per_node = 8;
+  row.global_batch = 2048;
+  row.recompute = "full";
+  row.zero = "fsdp";
+  const auto plan = [&](const std::string& source) {
+    row.source = source;
+    return study_of(row, "x.csv:2").plan;
+  };
+  EXPECT_EQ(plan("github someone/else").hybrid_shard, 0);
+  EXPECT_FALSE(stops_early(plan("github someone/else")));
+  EXPECT_EQ(plan("github NVIDIA/dgxc-benchmarking@v25.02:maxtext/README_70b.md").hybrid_shard, 128);
+  EXPECT_TRUE(stops_early(plan("github NVIDIA/dgxc-benchmarking@v25.02:maxtext/README_70b.md")));
+  EXPECT_EQ(plan("github NVIDIA/dgxc-benchmarking@v24.11.1:paxml/README_5b.md").hybrid_shard, 8);
+  EXPECT_EQ(plan("github NVIDIA/dgxc-benchmarking@v24.11.1:paxml/README_175b.md").hybrid_shard, 128);
+  row.devices = row.data = 256;
+  EXPECT_EQ(plan("github NVIDIA/dgxc-benchmarking@v25.02:maxtext/README_70b.md").hybrid_shard, 0);
+}
+
 TEST(RowStudy, LayersThatBelieTheModelsNameAreItsOwn) {
   MeasuredPlan row = small_row();
   row.model = "LLAMA4 Maverick 400b BF16";
