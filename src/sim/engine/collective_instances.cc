@@ -47,7 +47,7 @@ std::uint32_t CollectiveInstances::open(std::uint32_t call, std::uint32_t group,
   instance->number = number;
   instance->ranks = &classes_.families[instance->family].groups[group];
   issues.assign(instance->ranks->members.size(), {});
-  instance->members_left = static_cast<std::int64_t>(issues.size());
+  instance->members_missing = instance->members_left = static_cast<std::int64_t>(issues.size());
   instance->issues = std::move(issues);
   instances_.push_back(std::move(instance));
   return static_cast<std::uint32_t>(instances_.size() - 1);

@@ -7,12 +7,13 @@
 namespace armilla {
 namespace {
 
-// An event's argument: 2 bits of kind; the message's place, 8 bits of phase and 22 of step; 32 of the part
-// that receives it. Of a windowed message, its number instead; of a custom collective, member and instance.
-enum class RunnerEvent : std::uint8_t { message, windowed, reduced, custom_done };
-constexpr std::uint32_t kStepBits = 22;
-constexpr int kRunnerKindShift = 62;
-constexpr std::uint32_t kPlaceMask = (1U << 30) - 1;
+// An event's argument: 3 bits of kind; the message's place, 8 bits of phase and 21 of step; 32 of the part
+// that receives it. Of a windowed message, its number instead; of a custom collective, member and instance;
+// of one that all members have issued, the instance.
+enum class RunnerEvent : std::uint8_t { message, windowed, reduced, custom_done, all_issued };
+constexpr std::uint32_t kStepBits = 21;
+constexpr int kRunnerKindShift = 61;
+constexpr std::uint32_t kPlaceMask = (1U << 29) - 1;
 
 std::uint32_t place_of(std::uint32_t phase, std::uint32_t step) {
   return phase << kStepBits | step;
@@ -110,28 +111,36 @@ void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_
   CollectiveInstance& instance = instances_[issued.id];
   instance.issues[issued.member].chunks_left = static_cast<std::int32_t>(instance.chunks);
   // Ranks may come to the collectives of a group in different orders: what the first issued is what all do.
-  if (context_.graph.collectives[instance.call].custom >= 0) {
-    issue_custom(issued);
-    return;
+  if (context_.graph.collectives[instance.call].custom < 0) {
+    for (std::uint32_t run = instance.first_chunk; run < instance.first_chunk + instance.chunks; ++run) {
+      Part& part = parts_[runs_[run]->first_part + issued.member];
+      part.state = State::issued;
+      part.sequence = sequence;
+      part.priority = context_.graph.collectives[call].priority;
+    }
   }
-  // So its fields are read before the loop: an instance that is over may have its place taken.
-  // A chunk that needs no messages may finish the instance.
-  const std::uint32_t first = instance.first_chunk, end = first + instance.chunks;
-  for (std::uint32_t run = first; run < end; ++run) {
-    const std::uint32_t part = runs_[run]->first_part + issued.member;
-    parts_[part].sequence = sequence;
-    parts_[part].priority = context_.graph.collectives[call].priority;
-    enter_phase(part);
-  }
-  fill_slots(rank);
+  // Through an event, after which all members begin in turns of theirs, whoever was the last.
+  if (--instance.members_missing == 0)
+    context_.queue.schedule(context_.queue.now(), target_, event(RunnerEvent::all_issued, 0, issued.id));
 }
 
-void CollectiveRunner::issue_custom(const CollectiveInstances::Issued& issued) {
-  instances_.start(issued.id, issued.member);
-  const CollectiveInstance& instance = instances_[issued.id];
+// Of a custom collective a member may be through at once, but is told so in an event.
+void CollectiveRunner::begin(std::uint32_t id) {
+  const CollectiveInstance& instance = instances_[id];
+  const auto members = static_cast<std::uint32_t>(instance.issues.size());
+  if (context_.graph.collectives[instance.call].custom < 0) {
+    for (std::uint32_t run = instance.first_chunk; run < instance.first_chunk + instance.chunks; ++run) {
+      for (std::uint32_t member = 0; member < members; ++member)
+        note(parts_[runs_[run]->first_part + member]);
+    }
+    return;
+  }
   const GroupMembers& group = groups_.of(instance.family, instance.group);
-  custom_.start(instance.first_chunk, group.layouts[issued.member]->flat_position(group.real[issued.member]),
-                {target_, event(RunnerEvent::custom_done, issued.member, issued.id)});
+  for (std::uint32_t member = 0; member < members; ++member) {
+    instances_.start(id, member);
+    custom_.start(instance.first_chunk, group.layouts[member]->flat_position(group.real[member]),
+                  {target_, event(RunnerEvent::custom_done, member, id)});
+  }
 }
 
 Time CollectiveRunner::beyond(std::int32_t rank, std::uint32_t call) {
@@ -326,6 +335,9 @@ void CollectiveRunner::handle(std::uint64_t argument) {
     case RunnerEvent::custom_done:
       instances_.finish_chunk(id, place);
       return;
+    case RunnerEvent::all_issued:
+      begin(id);
+      return;
   }
 }
 
@@ -397,6 +409,9 @@ void CollectiveRunner::act(std::uint32_t id) {
   Part& part = parts_[id];
   part.noted = false;
   switch (part.state) {
+    case State::issued:
+      enter_phase(id);
+      return;
     case State::waiting:
       scheduler_.start_beyond_limit(part.rank, part.queue);
       start_phase(id, true);
@@ -457,6 +472,10 @@ Digest CollectiveRunner::describe_part(std::uint32_t id) const {
 Digest CollectiveRunner::describe(std::uint64_t argument) const {
   const auto id = static_cast<std::uint32_t>(argument);
   const std::uint64_t kind_and_place = argument >> 32;
+  if (static_cast<RunnerEvent>(argument >> kRunnerKindShift) == RunnerEvent::all_issued) {
+    const Digest instance = instances_.describe(instances_[id]);
+    return digest_of(kind_and_place, instance.low, instance.high);
+  }
   if (static_cast<RunnerEvent>(argument >> kRunnerKindShift) != RunnerEvent::windowed) {
     const Digest part = describe_part(id);
     return digest_of(kind_and_place, part.low, part.high);
@@ -481,7 +500,7 @@ void CollectiveRunner::add_state(StateDigest& state, const Viewpoint& view) cons
       const Digest which = describe_part(id);
       state.add('q', which.low, which.high, static_cast<int>(part.state));
       for (const std::uint32_t place : part.early) state.add('e', which.low, which.high, place);
-      if (part.state == State::not_issued || part.state == State::done) continue;
+      if (part.state <= State::issued || part.state == State::done) continue;
       state.add('x', which.low, which.high, part.phase, part.priority, view.age(part.rank, part.sequence));
       if (part.state == State::waiting) continue;
       state.add('y', which.low, which.high, part.holds_slot, part.step, part.receives_left, part.next_send,

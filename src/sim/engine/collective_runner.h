@@ -2,6 +2,10 @@
 // phase through the steps of its schedule, sends the messages and counts those that arrive. Knows no
 // algorithm and no network model.
 //
+// A collective begins when the last of its members has issued it: a kernel of NCCL's moves data into, and out
+// of, devices that run it, too. Those that came before wait. (What fits into the library's buffers, 4 MiB per
+// channel, may be there before a receiver is; that is not modelled.)
+//
 // What a member does with a chunk is a small record, its *part*; parts of a chunk lie side by side and are
 // freed when the last member is through. A message names the part that receives it, so that an arrival looks
 // up nothing else. Messages that arrive before their receiver has come that far are remembered.
@@ -72,7 +76,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr std::int32_t kNobodyYet = INT32_MIN;
-  enum class State : std::uint8_t { not_issued, waiting, active, reducing, reduced, done };
+  enum class State : std::uint8_t { not_issued, issued, waiting, active, reducing, reduced, done };
 
   struct ChunkRun {
     std::uint32_t instance = 0;
@@ -125,7 +129,8 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   Digest describe_part(std::uint32_t id) const;
   const std::vector<const CollectivePlan*>& plans_of(std::uint32_t call, std::uint32_t shape);
   void open_chunks(std::uint32_t id);
-  void issue_custom(const CollectiveInstances::Issued& issued);
+  // All members are there.
+  void begin(std::uint32_t instance);
   ChunkRun& run_of(const Part& part) { return *runs_[part.run]; }
   const ChunkRun& run_of(const Part& part) const { return *runs_[part.run]; }
   std::uint32_t id_of(const Part& part) const { return parts_.number_of(part); }

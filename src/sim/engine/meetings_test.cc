@@ -58,6 +58,45 @@ TEST(Meetings, ARunThatCannotFinishSaysWhoWaitsForWhom) {
   }
 }
 
+// Four members compute 5, 0, 20 and 10 us before they meet. Whoever comes last, the collective takes as
+// long as among members that come together, all of it behind that: data cannot be moved into a member that
+// has not come.
+TEST(Meetings, CollectivesBeginWhenTheLastMemberIsThere) {
+  class Given : public NoWork {
+   public:
+    Time time(const Work& work) const override { return microseconds(work.flops.value); }
+  };
+  const auto run_with = [](const std::vector<std::int64_t>& before, CollectiveKind kind, bool every_message) {
+    Graph graph;
+    graph.ranks = 4;
+    graph.families = {world_family(4)};
+    graph.collectives = {{kind, Bytes(40'000), 0, 0, 0}};
+    for (std::uint32_t rank = 0; rank < 4; ++rank) {
+      graph.program_of.push_back(rank);
+      Work work;
+      work.flops = Flops(before[rank]);
+      graph.works.push_back(work);
+      Program& program = graph.programs.emplace_back();
+      const std::uint32_t a = program.add(NodeKind::compute, Phase::other, 0, -1, rank, {});
+      program.add(NodeKind::collective, Phase::other, 0, -1, 0, std::span(&a, 1));
+    }
+    SimulationOptions options;
+    options.every_message = every_message;
+    return simulate(graph, study_over(DimensionKind::ring, 4), Given(), options);
+  };
+  for (const CollectiveKind kind :
+       {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather,
+        CollectiveKind::all_to_all, CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    for (const bool every_message : {true, false}) {
+      const Time together = run_with({0, 0, 0, 0}, kind, every_message).iteration;
+      const Result late = run_with({5, 0, 20, 10}, kind, every_message);
+      EXPECT_EQ(late.iteration, microseconds(20) + together) << name_of(kind);
+      ASSERT_EQ(late.collectives.size(), 4U);
+      for (const CollectiveRecord& record : late.collectives) EXPECT_GE(record.started, microseconds(20));
+    }
+  }
+}
+
 // Custom schedules are not known to be symmetric, and shared memory makes equal ranks wait for each other.
 TEST(Meetings, RanksThatMeetAloneAreNotFolded) {
   Graph custom;

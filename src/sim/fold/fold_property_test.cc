@@ -255,7 +255,7 @@ TEST(FoldProperty, SharedRingsChangeNothing) {
   }
   EXPECT_GT(finished, 1400 / kCaseStep);
   EXPECT_GT(shared, 300 / kCaseStep);
-  EXPECT_GT(slower, 60 / kCaseStep);
+  EXPECT_GE(slower, 60 / kCaseStep);
   EXPECT_GT(unshared, 250 / kCaseStep);
   // Few are shared and short: one in eleven jobs may have none.
   if (kCaseStep > 1) return;

@@ -260,7 +260,8 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
         const Performance::Member& member = performance.members[m];
         pass_on(ranks[m], member.node, performance.call, member.sequence);
       }
-      queue.run(until);
+      // What its members begin with in this very moment belongs to the rounds that are still to come.
+      if (performance.start < until) queue.run(until);
     });
   });
   is_catching_up_ = false;
