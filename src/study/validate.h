@@ -39,6 +39,8 @@ namespace armilla {
 Study study_of(const MeasuredPlan& plan, const std::string& where);
 // That of the machine of a measured collective, for run_collective. Throws Error.
 Study study_of(const MeasuredCollective& collective, const std::string& where);
+// Of a row's collective, as reports call it: "all-reduce", "send-recv" (between two devices).
+std::string collective_name(const std::string& text);
 // How long the kernel of a sender takes, of as many messages in a row as Vidur times (the median), by TCP
 // sockets: it is done when buffers hold its bytes, which it fills at the line's rate. `delivered` is what one
 // message takes until it has been received, on the study's machine.

@@ -151,8 +151,9 @@ void read_collective(const Fields& f, Measurement& row) {
   collective.system = f.text("system");
   collective.kind = f.text("collective");
   collective.devices = f.count("gpus");
-  collective.nodes = f.count("nodes", 1);
+  collective.nodes = f.count("nodes");
   collective.bytes = f.count("bytes");
+  if (f.text("bytes").empty()) throw Error(f.place("bytes"), "is missing", "expected a number of bytes");
   row.value = f.measured("time_us") * kMicro;
 }
 void read_kernel(const Fields& f, Measurement& row) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <regex>
@@ -19,7 +20,7 @@ namespace armilla {
 namespace {
 
 struct KnownDevice {
-  std::array<std::string_view, 2> words;  // that its name must have; the first known device counts
+  std::array<std::string_view, 3> words;  // that its name must have; the first known device counts
   std::string_view device, cluster;
   // Of a server: each serves as many of its devices in a row as the others; 0: one each.
   std::int64_t adapters = 0;
@@ -29,18 +30,23 @@ struct KnownDevice {
 constexpr std::array kKnownDevices = {
     KnownDevice{{"a100", "pairwise"}, "a100-80gb-pcie", "azure-nc96", 1, 0, true},
     KnownDevice{{"h100", "pairwise"}, "h100-pcie", "nvl-pairs", 1, 0, true},
+    KnownDevice{{"a100", "pcie", "40gb"}, "a100-40gb-pcie", "dgx-a100"},
     KnownDevice{{"a100", "pcie"}, "a100-80gb-pcie", "dgx-a100"},
     KnownDevice{{"a100", "40gb"}, "a100-40gb-sxm", "dgx-a100"},
     KnownDevice{{"a100", " on unnamed"}, "a100-80gb-sxm", "hgx-staged", 4, 7.8e9},
     KnownDevice{{"a100", " on omni-path"}, "a100-80gb-sxm", "hgx-omni-path"},
     KnownDevice{{"a100", ""}, "a100-80gb-sxm", "dgx-a100"},
+    KnownDevice{{"a800", ""}, "a800-sxm", "dgx-a100"},
     KnownDevice{{"a40", ""}, "a40", "ethernet-rack"},
+    KnownDevice{{"a10", ""}, "a10", "ethernet-rack"},
     KnownDevice{{"h100", "96gb"}, "h100-96gb-sxm", "dgx-h100"},
     KnownDevice{{"h100", "pcie"}, "h100-pcie", "dgx-h100"},
     KnownDevice{{"h100", " on efa"}, "h100-sxm", "aws-p5"},
     KnownDevice{{"h100", ""}, "h100-sxm", "dgx-h100"},
     KnownDevice{{"h200", ""}, "h200-sxm", "dgx-h200"},
     KnownDevice{{"h800", ""}, "h800-sxm", "dgx-h100"},
+    KnownDevice{{"h20", "141gb"}, "h20-141gb", "dgx-h100"},
+    KnownDevice{{"h20", ""}, "h20-96gb", "dgx-h100"},
     KnownDevice{{"gb200", ""}, "gb200", "gb200-nvl72"},
     KnownDevice{{"gb300", ""}, "gb300", "gb200-nvl72"},
     KnownDevice{{"b200", ""}, "b200-hgx", "dgx-b200"},
@@ -56,6 +62,8 @@ constexpr std::array kKnownDevices = {
     KnownDevice{{"tpu", "v5p"}, "tpu-v5p", "tpu-v5p"},
     KnownDevice{{"tpu", "v6e"}, "tpu-v6e", "tpu-v6e"},
     KnownDevice{{"tpu7x", ""}, "tpu-7x", "tpu-7x"},
+    KnownDevice{{"tpu-7x", ""}, "tpu-7x", "tpu-7x"},
+    KnownDevice{{"tpu", "v3"}, "tpu-v3", "tpu-v4"},
 };
 
 bool is_digit(char c) {
@@ -79,19 +87,44 @@ bool has_model(const std::string& name, std::string_view model) {
   return false;
 }
 
+// "40 GB" as "40gb"; not "400 Gb/s".
+std::string spelled_device(const std::string& name) {
+  static const std::regex kMemory(R"((\d) ?gb(?!/|ps|it)\b)");
+  return std::regex_replace(lower_case(name), kMemory, "$1gb");
+}
+
+// A name that tells another memory than the device has is of another device.
+void check_memory(const std::string& spelled, const KnownDevice& known, const std::string& name,
+                  const std::string& where) {
+  constexpr double kApart = 0.03, kGigabyte = 1e9, kGibibyte = 1 << 30;
+  static const std::regex kMemory(R"((\d{2,3})gb\b)");
+  std::smatch memory;
+  if (!std::regex_search(spelled, memory, kMemory)) return;
+  const auto has = static_cast<double>(load_device(std::string(known.device), where).memory.value);
+  // "80 GB" are 80 GiB less what the driver keeps, "192 GB" of a B200 what they say.
+  for (const double unit : {kGibibyte, kGigabyte}) {
+    if (std::abs(std::stod(memory[1]) * unit / has - 1) <= kApart) return;
+  }
+  throw Error(where,
+              fmt::format("'{:.60}' is not known: {} has {:.0f} GiB", name, known.device, has / kGibibyte),
+              "armilla list devices names those that are");
+}
+
 const KnownDevice& known_device(const std::string& name, const std::string& where) {
-  const std::string lower = lower_case(name);
+  const std::string lower = spelled_device(name);
   const std::vector<std::string> all = device_names();
   // H100 NVL and H200 NVL are others than the zoo's: the first has 94 GB, 3.9 TB/s and 835 TFLOPS.
   static const std::regex kNvl(R"(h[12]00[ _-]?nvl\b)");
   const bool is_other = std::regex_search(lower, kNvl);
   for (const KnownDevice& known : kKnownDevices) {
-    const bool meant = has_model(lower, known.words[0]) && lower.find(known.words[1]) != std::string::npos;
+    const bool meant = has_model(lower, known.words[0]) && lower.find(known.words[1]) != std::string::npos &&
+                       lower.find(known.words[2]) != std::string::npos;
     if (!meant || is_other || std::find(all.begin(), all.end(), known.device) == all.end()) continue;
     constexpr std::string_view kInPairs = "pairwise";
     if (lower.find(kInPairs) != std::string::npos && known.words[1] != kInPairs)
       throw Error(
           where, fmt::format("'{:.60}' has devices bridged in pairs, which no machine of the zoo has", name));
+    check_memory(lower, known, name, where);
     return known;
   }
   throw Error(where, fmt::format("device '{:.60}' is not known", name),

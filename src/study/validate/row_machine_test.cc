@@ -149,5 +149,17 @@ TEST(RowMachine, OnlyBridgedPairsSendBySockets) {
   EXPECT_FALSE(by_sockets("DGX-A100 NVLink3", "x.csv:2"));
 }
 
+TEST(RowMachine, DevicesAreThoseThatTheirNamesSay) {
+  const auto device = [](const std::string& name) { return device_of_row(name, "x.csv:2").name; };
+  for (const std::string name : {"a100-40gb-pcie", "a10", "a800-sxm", "h20-96gb", "h20-141gb", "tpu-7x",
+                                 "tpu-v3", "h100-96gb-sxm", "v100-16gb-sxm2", "b200-hgx"})
+    EXPECT_EQ(device(name), name);
+  EXPECT_EQ(device("A100-PCIE-40GB"), "a100-40gb-pcie");
+  EXPECT_EQ(device("A100 40 GB"), "a100-40gb-sxm");
+  EXPECT_EQ(device("H100 SXM InfiniBand 400 Gb/s"), "h100-sxm");
+  EXPECT_EQ(device("B200 192GB"), "b200-hgx");
+  for (const std::string name : {"H100 94GB", "H100-SXM5-64GB"}) EXPECT_THROW(device(name), Error) << name;
+}
+
 }  // namespace
 }  // namespace armilla

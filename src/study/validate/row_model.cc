@@ -141,7 +141,8 @@ bool names(const MeasuredPlan& row, std::string_view framework) {
 }
 
 bool is_early_megatron(const MeasuredPlan& row) {
-  return row.precision == "fp16" || names(row, "deepspeed");
+  const std::string precision = lower_case(row.precision);
+  return precision == "fp16" || precision == "float16" || precision == "half" || names(row, "deepspeed");
 }
 
 bool is_megatron(const MeasuredPlan& row) {
@@ -167,8 +168,29 @@ std::int64_t number_after(std::string_view text, std::string_view word) {
   return number;
 }
 
+// Whatever stands between letters and digits; but "1.3" is not "13", nor "75" "7.5".
 bool begins_with_name(std::string_view name, std::string_view known) {
-  return squashed(name).starts_with(squashed(known));
+  const auto is_kept = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  std::size_t n = 0, k = 0;
+  char before = ' ';
+  for (;;) {
+    const std::size_t name_from = n, known_from = k;
+    while (k < known.size() && !is_kept(known[k])) ++k;
+    if (k == known.size()) return true;
+    while (n < name.size() && !is_kept(name[n])) ++n;
+    if (n == name.size() || std::tolower(static_cast<unsigned char>(name[n])) !=
+                                std::tolower(static_cast<unsigned char>(known[k])))
+      return false;
+    if (is_digit(before) && is_digit(name[n])) {
+      const std::string_view between = name.substr(name_from, n - name_from),
+                             between_known = known.substr(known_from, k - known_from);
+      if ((between == "." && between_known != ".") || (between.empty() && between_known == ".")) return false;
+    }
+    before = name[n];
+    ++n;
+    ++k;
+  }
 }
 
 namespace {
@@ -208,8 +230,10 @@ bool layers_belie_name(const MeasuredPlan& row, const ModelSource& source) {
     one.layers = layers;
     return std::abs(static_cast<double>(totals(read_model(one, 1)).parameters) / said - 1);
   };
-  constexpr double kRounded = 0.1;
-  return apart(row.layers) > kRounded && apart(0) < kRounded;
+  constexpr double kRounded = 0.1, kSlip = 0.6;
+  const auto own = static_cast<double>(read_model(source, 1).facts.layers);
+  // With far fewer layers it is a small stand-in for the model.
+  return static_cast<double>(row.layers) > kSlip * own && apart(row.layers) > kRounded && apart(0) < kRounded;
 }
 
 }  // namespace

@@ -103,5 +103,17 @@ TEST(RowModel, AdaptersAreToldByTheTable) {
   EXPECT_EQ(rank_of(""), 0);
 }
 
+TEST(RowModel, NamesAreReadWithTheirDots) {
+  for (const auto& [name, known] : {std::pair{"OPT-13B", "opt-13b"},
+                                    {"opt13b", "opt-13b"},
+                                    {"Qwen2_5-7B", "qwen2.5-7b"},
+                                    {"qwen2.5 7b chat", "qwen2.5-7b"},
+                                    {"LLAMA38B", "llama3-8b"}})
+    EXPECT_TRUE(begins_with_name(name, known)) << name;
+  for (const auto& [name, known] :
+       {std::pair{"OPT-1.3B", "opt-13b"}, {"Megatron 75B", "megatron-7.5b"}, {"opt", "opt-13b"}})
+    EXPECT_FALSE(begins_with_name(name, known)) << name;
+}
+
 }  // namespace
 }  // namespace armilla

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <regex>
 #include <utility>
 
 #include "base/error.h"
@@ -50,18 +51,16 @@ std::int64_t fsdp_subgroup(const MeasuredPlan& row) {
 void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& where) {
   Plan& plan = request.plan;
   const std::string zero = lower_case(row.zero);
-  if (zero.empty()) return;
+  constexpr std::array<std::string_view, 6> kNone = {"", "-", "n/a", "na", "none", "no"};
+  if (std::ranges::find(kNone, zero) != kNone.end()) return;
   const std::int64_t replicas = request.data.value_or(1);
-  if (zero.starts_with("fsdp")) {
-    plan.zero_stage = 3;
-    if (const std::int64_t subgroup = fsdp_subgroup(row); subgroup < replicas) plan.hybrid_shard = subgroup;
-    return;
-  }
-  constexpr std::string_view kStages = "0123";
-  if (kStages.find(zero.front()) == std::string_view::npos)
+  static const std::regex kStage(R"((?:zero-?)?([0-3])(?:$|[^\w+.].*)|fsdp2?\b.*)");
+  std::smatch stage;
+  if (!std::regex_match(zero, stage, kStage))
     throw Error(where, fmt::format("unknown ZeRO stage '{:.60}'", row.zero), "expected 0 to 3 or fsdp");
-  plan.zero_stage = zero.front() - '0';
+  plan.zero_stage = stage[1].matched ? stage[1].str().front() - '0' : 3;
   std::int64_t subgroup = number_after(zero, "within ");
+  if (subgroup == 0 && !stage[1].matched) subgroup = fsdp_subgroup(row);
   if (zero.find("within slice") != std::string::npos) subgroup = row.devices_per_node;
   if (subgroup == 0 || subgroup >= replicas) return;
   plan.hybrid_shard = subgroup;
@@ -272,7 +271,7 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
-  plan.no_sync = names(row, "fsdp2") || row.zero == "fsdp2";
+  plan.no_sync = names(row, "fsdp2") || lower_case(row.zero).starts_with("fsdp2");
   // torchtitan's fsdp_reshard_after_forward is "default": not with a pipeline (distributed/fsdp.py).
   if (names(row, "torchtitan") && row.pipeline > 1) plan.reshard = false;
   // A wider reduction is one of gradients, which are whole in its type until they are reduced.

@@ -71,18 +71,54 @@ Work product(const MeasuredKernel& k, DType dtype, std::int64_t count) {
   return work;
 }
 
+// As tables of kernels are: "attention_bwd(causal)" for "Attention_backward (causal)".
+std::string spelled_operation(const std::string& operation) {
+  std::string text = lower_case(operation);
+  std::erase(text, ' ');
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kWords = {
+      {{"backward", "bwd"}, {"forward", "fwd"}}};
+  for (const auto& [word, usual] : kWords) {
+    if (const std::size_t at = text.find(word); at != std::string::npos) text.replace(at, word.size(), usual);
+  }
+  return text;
+}
+
+bool is_causal(const std::string& operation) {
+  constexpr std::array<std::string_view, 4> kDenials = {"non-causal", "noncausal", "non_causal",
+                                                        "causal=false"};
+  const auto has = [&](std::string_view word) { return operation.find(word) != std::string::npos; };
+  return has("causal") && std::ranges::none_of(kDenials, has);
+}
+
+// Whether it is one of the words of the name: "add" in "residual_add", not in "address"; "norm" in "rmsnorm".
+bool has_word(const std::string& operation, std::string_view word) {
+  const auto is_letter = [&](std::size_t at) {
+    return at < operation.size() && std::isalpha(static_cast<unsigned char>(operation[at])) != 0;
+  };
+  for (std::size_t at = operation.find(word); at != std::string::npos; at = operation.find(word, at + 1)) {
+    const bool begins = at == 0 || !is_letter(at - 1) || word.starts_with("norm");
+    const bool ends = !is_letter(at + word.size()) || word == "emb";
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
 // The operator as the decoder's builder writes it; backward as derived of it.
 Work attention(const MeasuredKernel& k, DType dtype) {
   constexpr std::int64_t kHalf = 2, kNarrow = 8;
-  const bool causal = k.operation.find("causal") != std::string::npos;
+  const std::string operation = spelled_operation(k.operation);
+  const bool backward = operation.find("bwd") != std::string::npos;
+  const bool causal = is_causal(operation);
   const std::int64_t value_dim =
       std::max(number_after(k.notes, "head_dim_v="), number_after(k.notes, "v_head_dim="));
   const std::int64_t values = value_dim > 0 ? value_dim : k.head_dim;
   const std::int64_t window = number_after(k.notes, "window=");
-  const std::int64_t masked = causal ? (k.keys + 1) / kHalf : k.keys, count = k.batch * k.heads;
+  // The last query sees all keys.
+  const std::int64_t hidden = causal ? std::min(k.queries, k.keys) - 1 : 0;
+  const std::int64_t masked = (2 * k.keys - hidden) / kHalf, count = k.batch * k.heads;
   // cuDNN's backward kernels of 8 bits compute all that is not masked otherwise: their times grow with the
   // square of the keys.
-  const bool skips = window > 0 && (bits_of(dtype) > kNarrow || k.operation.find("bwd") == std::string::npos);
+  const bool skips = window > 0 && (bits_of(dtype) > kNarrow || !backward);
   const std::int64_t seen = skips ? std::min(window, masked) : masked;
   Operator op;
   op.forward.kind = WorkKind::matrix;
@@ -98,8 +134,7 @@ Work attention(const MeasuredKernel& k, DType dtype) {
   op.repeated_forward = static_cast<double>(k.head_dim) / static_cast<double>(k.head_dim + values);
   op.core_attention = true;
   op.forward.kernel = Kernel::attention;
-  return k.operation.find("bwd") == std::string::npos ? op.forward
-                                                      : input_gradient(op, op.forward, Bytes(output));
+  return backward ? input_gradient(op, op.forward, Bytes(output)) : op.forward;
 }
 
 struct ElementWise {
@@ -268,8 +303,29 @@ bool names_network(const std::string& system) {
                              [&](std::string_view word) { return lower.find(word) != std::string::npos; });
 }
 
+// As NCCL's API and nccl-tests write it, too: "AllReduce", "alltoall", "sendrecv".
+std::string collective_name(const std::string& text) {
+  std::vector<std::string_view> names = {"send-recv"};
+  for (const CollectiveKind kind : kCollectiveKinds) names.push_back(name_of(kind));
+  const auto letters = [](std::string_view name) {
+    std::string kept = lower_case(std::string(name));
+    std::erase_if(kept, [](char c) { return c == '_' || c == '-' || c == ' '; });
+    return kept;
+  };
+  for (const std::string_view name : names) {
+    if (letters(name) == letters(text)) return std::string(name);
+  }
+  return text;
+}
+
 Study study_of(const MeasuredCollective& row, const std::string& where) {
   Study study = measured_study();
+  if (row.nodes == 0) {
+    const Machine machine = machine_of({row.system, row.devices, 0, 0}, where);
+    if (row.devices > 1 && machine.dimensions.size() > 1)
+      throw Error(where, fmt::format("in how many nodes {} are is not known", counted(row.devices, "device")),
+                  "give nodes");
+  }
   const std::int64_t nodes = std::max<std::int64_t>(1, row.nodes);
   if (row.devices == 1) throw Error(where, "a collective of 1 device", "nothing is exchanged");
   if (row.devices < 1 || row.devices % nodes != 0)
@@ -283,7 +339,7 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
   study.request.ranks = row.devices;
   // A message between two devices sets up no rings: it starts as the quickest protocol, moves bytes
   // as the widest.
-  if (row.kind == "send_recv") {
+  if (collective_name(row.kind) == "send-recv") {
     for (Dimension& dimension : study.machine.dimensions) {
       if (dimension.protocols.empty()) continue;
       CollectiveProtocol& protocol = dimension.protocols.front();
@@ -351,9 +407,9 @@ void check_size(const MeasuredKernel& k, const std::string& where) {
 }
 
 Work work_of(const MeasuredKernel& kernel, const std::string& where) {
-  const std::string& operation = kernel.operation;
+  const std::string operation = spelled_operation(kernel.operation);
   check_size(kernel, where);
-  const DType dtype = operand_type(kernel.dtype, where);
+  const DType dtype = operand_type(lower_case(kernel.dtype), where);
   const auto needs = [&](std::initializer_list<std::int64_t> sizes) {
     if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end())
       throw Error(where, fmt::format("sizes of '{:.60}' are missing", operation));
@@ -370,7 +426,7 @@ Work work_of(const MeasuredKernel& kernel, const std::string& where) {
     return attention(kernel, dtype);
   }
   for (const ElementWise& kind : kElementWise) {
-    if (operation.find(kind.word) == std::string::npos) continue;
+    if (!has_word(operation, kind.word)) continue;
     needs({kernel.m, kernel.n});
     return element_wise(kind, kernel, dtype);
   }

@@ -72,23 +72,15 @@ std::string without_row(const Error& error, const std::string& row) {
                      error.message);
 }
 
-// As NCCL's API and nccl-tests write it, too: "AllReduce", "alltoall", "sendrecv".
-std::string collective_name(const std::string& text) {
-  std::vector<std::string_view> names = {"send-recv"};
-  for (const CollectiveKind kind : kCollectiveKinds) names.push_back(name_of(kind));
-  const auto letters = [](std::string_view name) {
-    std::string kept = lower_case(std::string(name));
-    std::erase_if(kept, [](char c) { return c == '_' || c == '-' || c == ' '; });
-    return kept;
-  };
-  for (const std::string_view name : names) {
-    if (letters(name) == letters(text)) return std::string(name);
-  }
-  return text;
-}
-
 std::string whole_percent(double share) {
   return fmt::format("{:.0f} %", 100 * share);
+}
+
+// Rows of one model under several plans.
+std::string group_of(const std::string& set, const MeasuredPlan& plan) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", set, plan.model, plan.layers, plan.hidden,
+                     plan.heads, plan.kv_heads, plan.feed_forward, plan.vocabulary, plan.sequence,
+                     plan.devices, plan.global_batch);
 }
 
 // Where the time of a predicted step goes: what a large miss is likeliest to be about.
@@ -180,8 +172,7 @@ class Validator {
     row.set = fmt::format("{} {} {}", family_of(row.measured), plan.device, lower_case(plan.precision));
     const PredictedStep& step = predicted(plan, study_of(plan, row.measured.where));
     if (step.has_experts) row.set += " MoE";
-    row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence,
-                            plan.devices, plan.global_batch);
+    row.group = group_of(row.set, plan);
     row.predicted = step.seconds;
     row.work = step.work;
     row.study = step.study;
@@ -192,8 +183,7 @@ class Validator {
     const MeasuredPlan& plan = peak.plan;
     row.set = fmt::format("{} {}", family_of(row.measured), plan.device);
     const Run run = lowered(plan, study_of(plan, row.measured.where));
-    row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence,
-                            plan.devices, plan.global_batch);
+    row.group = group_of(row.set, plan);
     const RoleMemory* role = &run.roles.front();
     for (const RoleMemory& other : run.roles) {
       if (other.use.peak() > role->use.peak()) role = &other;
@@ -225,7 +215,7 @@ class Validator {
                                                                      : collective_from_name(name);
     constexpr std::int64_t kSmall = 1 << 20;
     row.set = fmt::format("{} {} {}", device_name(collective.system, row.measured.where),
-                          counted(collective.nodes, "node"),
+                          counted(std::max<std::int64_t>(1, collective.nodes), "node"),
                           collective.bytes < kSmall ? "below 1 MiB" : "from 1 MiB");
     if (!kind)
       throw Error(row.measured.where, fmt::format("unknown collective '{:.60}'", collective.kind),

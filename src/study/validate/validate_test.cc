@@ -67,6 +67,59 @@ TEST(RowStudy, ShardingInGroups) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.hybrid_shard, 8);
 }
 
+TEST(RowStudy, StagesOfZeroAreSpelledInManyWays) {
+  MeasuredPlan row = small_row();
+  row.tensor = row.pipeline = 1;
+  row.data = 16;
+  const auto plan = [&](const std::string& zero) {
+    row.zero = zero;
+    return study_of(row, "x.csv:2").plan;
+  };
+  for (const std::string none : {"", "-", "n/a", "NA", "none", "0"})
+    EXPECT_EQ(plan(none).zero_stage, 0) << none;
+  EXPECT_EQ(plan("ZeRO-1").zero_stage, 1);
+  EXPECT_EQ(plan("2 (all DP)").zero_stage, 2);
+  EXPECT_EQ(plan("fsdp (within 8)").hybrid_shard, 8);
+  EXPECT_EQ(plan("FSDP2 within 8").hybrid_shard, 8);
+  EXPECT_TRUE(plan("FSDP2").no_sync);
+  for (const std::string unknown : {"10", "1+offload", "4", "yes"})
+    EXPECT_THROW(plan(unknown), Error) << unknown;
+}
+
+TEST(RowStudy, KernelsAreSpelledInManyWays) {
+  MeasuredKernel row;
+  row.dtype = "bf16";
+  row.heads = 32;
+  row.head_dim = 128;
+  row.queries = row.keys = 4096;
+  const auto flops = [&](const std::string& operation) {
+    row.operation = operation;
+    return work_of(row, "x.csv:2").flops;
+  };
+  const Flops full = flops("attention_fwd(full)"), causal = flops("attention_fwd(causal)");
+  EXPECT_LT(causal, full);
+  for (const std::string name :
+       {"attention_fwd(non-causal)", "Attention_forward", "attention_fwd(is_causal=False)"})
+    EXPECT_EQ(flops(name), full) << name;
+  EXPECT_EQ(flops("attention_fwd(Causal)"), causal);
+  EXPECT_EQ(flops("attention_backward(causal)"), flops("attention_bwd(causal)"));
+  // The last of 128 queries sees all keys, the first almost all.
+  row.queries = 128;
+  row.keys = 65536;
+  EXPECT_GT(flops("attention_fwd(causal)").value, flops("attention_fwd(full)").value / 1000 * 998);
+  row = {};
+  row.dtype = "BF16";
+  row.m = row.n = 4096;
+  for (const auto& [name, kernel] : {std::pair{"rmsnorm_backward", Kernel::norm_backward},
+                                     {"layer_norm_bwd", Kernel::norm_backward},
+                                     {"rmsnorm", Kernel::norm},
+                                     {"residual_add", Kernel::any}}) {
+    row.operation = name;
+    EXPECT_EQ(work_of(row, "x.csv:2").kernel, kernel) << name;
+  }
+  for (const std::string name : {"address", "paddle"}) EXPECT_THROW(flops(name), Error) << name;
+}
+
 // What NVIDIA's benchmarks of JAX programs say of themselves.
 TEST(RowStudy, ProgramsOfXlaDropWhatIsNotReadAndShardOverSomeNodes) {
   MeasuredPlan row = small_row();
