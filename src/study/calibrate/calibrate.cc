@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kSlowest = 0.1;  // of what a factor was
 constexpr double kLeastEffect = 0.02;
+constexpr double kFinest = 1e-4;  // of a factor's logarithm
 
 // Factors on the rate of products and on the links, as logarithms.
 struct Point {
@@ -54,7 +55,7 @@ class Calibrator {
     Calibration result;
     const std::vector<Time> before = predict({});
     check_bounds();
-    Point best = fit(fit_compute(), false);
+    Point best = fit(fit_compute(0, kFinest), false);
     // One time cannot tell two factors apart: then products get all of it.
     if (steps_.size() > 1) best = fit_both(best, result.notes);
     const std::vector<Time> after = predict(best);
@@ -159,23 +160,22 @@ class Calibrator {
 
   // Where predictions are right on the whole: they do not get longer with faster products, so that halving
   // finds it wherever slopes vanish, as where something else hides computation.
-  Point fit_compute() {
-    constexpr double kFinest = 1e-4;
+  Point fit_compute(double communication, double finest) {
     double slower = least_.compute, faster = most_.compute;
-    while (faster - slower > kFinest) {
+    while (faster - slower > finest) {
       const double middle = std::midpoint(slower, faster);
-      const std::vector<double> errors = errors_at({middle, 0});
+      const std::vector<double> errors = errors_at({middle, communication});
       // Too long: faster products.
       (std::accumulate(errors.begin(), errors.end(), 0.0) > 0 ? slower : faster) = middle;
     }
-    return {std::midpoint(slower, faster), 0};
+    return {std::midpoint(slower, faster), communication};
   }
 
   // Gauss and Newton's steps towards the least sum of squared errors. The time of a step is a sum of terms
   // that a factor divides, but for what is hidden behind something else: so slopes are taken over no less
-  // than the last step went, which sees beyond such an edge, and over a quarter where that was no better.
+  // than the last step went, which sees beyond such an edge, and over a quarter where that was no better. Of
+  // a step that goes too far a half or a quarter is tried.
   Point fit(Point point, bool both) {
-    constexpr double kFinest = 1e-4;
     constexpr int kMostSteps = 40;
     std::vector<double> errors = errors_at(point);
     double reach = 0.2;
@@ -191,11 +191,18 @@ class Calibrator {
       } else if (slopes.cc > 0) {
         change.compute = -c / slopes.cc;
       }
-      const Point tried{
-          std::clamp(point.compute + change.compute, least_.compute, most_.compute),
-          std::clamp(point.communication + change.communication, least_.communication, most_.communication)};
-      std::vector<double> there = errors_at(tried);
-      if (squares(there) >= squares(errors)) {
+      Point tried;
+      std::vector<double> there;
+      bool better = false;
+      for (const double share : {1.0, 0.5, 0.25}) {
+        tried = {std::clamp(point.compute + share * change.compute, least_.compute, most_.compute),
+                 std::clamp(point.communication + share * change.communication, least_.communication,
+                            most_.communication)};
+        there = errors_at(tried);
+        better = squares(there) < squares(errors);
+        if (better) break;
+      }
+      if (!better) {
         reach /= 4;
         continue;
       }
@@ -226,12 +233,27 @@ class Calibrator {
     return true;
   }
 
-  Point fit_both(const Point& point, std::vector<std::string>& notes) {
-    if (std::string why; !tell_apart(point, why)) {
-      notes.push_back(std::move(why));
-      return point;
+  // From the best of a few factors on the links, each with the products that then are right on the whole:
+  // where computation hides what is sent, nothing says from the machine as it is that slower links would not.
+  Point fit_both(const Point& products_alone, std::vector<std::string>& notes) {
+    constexpr int kTried = 8;
+    constexpr double kCoarse = 0.02;
+    Point best = products_alone;
+    double least = squares(errors_at(best));
+    for (int i = 0; i <= kTried && least > kFinest * kFinest; ++i) {
+      const double communication =
+          std::lerp(least_.communication, most_.communication, static_cast<double>(i) / kTried);
+      const Point tried = fit_compute(communication, kCoarse);
+      const double there = squares(errors_at(tried));
+      if (there >= least) continue;
+      least = there;
+      best = tried;
     }
-    return fit(point, true);
+    if (std::string why; !tell_apart(best, why)) {
+      notes.push_back(std::move(why));
+      return products_alone;
+    }
+    return fit(best, true);
   }
 
   void check_fit(const std::vector<CalibratedStep>& steps, std::vector<std::string>& notes) const {
@@ -260,6 +282,16 @@ class Calibrator {
   Point least_, most_;
 };
 
+// Of the dimensions that both use.
+bool has_links_of(const Machine& machine, const Machine& other) {
+  return std::ranges::all_of(machine.dimensions, [&](const Dimension& one) {
+    const auto same = std::ranges::find(other.dimensions, one.name, &Dimension::name);
+    return same == other.dimensions.end() ||
+           (one.kind == same->kind && one.bandwidth == same->bandwidth && one.latency == same->latency &&
+            one.efficiency == same->efficiency);
+  });
+}
+
 void check_machines(const std::vector<MeasuredStudy>& steps) {
   const Study& first = steps.front().study;
   if (first.compute.name == "systolic")
@@ -268,8 +300,15 @@ void check_machines(const std::vector<MeasuredStudy>& steps) {
   for (const MeasuredStudy& step : steps) {
     if (!(step.measured > Time(0))) throw Error(step.where, "a step takes more than no time");
     const Machine& machine = step.study.machine;
-    if (machine.name != first.machine.name || machine.device.name != first.machine.device.name ||
-        step.study.compute.name != first.compute.name)
+    const bool same_names = machine.name == first.machine.name &&
+                            machine.device.name == first.machine.device.name &&
+                            step.study.compute.name == first.compute.name;
+    if (same_names && !has_links_of(machine, first.machine))
+      throw Error(
+          step.where,
+          fmt::format("{} is of another {} than the first step: their links differ", step.name, machine.name),
+          "all steps that calibrate a machine are of that machine");
+    if (!same_names)
       throw Error(step.where,
                   fmt::format("{} is of {} with {} by {}, the first step of {} with {} by {}", step.name,
                               machine.name, machine.device.name, step.study.compute.name, first.machine.name,

@@ -55,6 +55,39 @@ TEST(Calibrate, TwoStepsTellComputationFromCommunication) {
   EXPECT_EQ(same.notes.size(), 1U);
 }
 
+// Slow links that computation hides on the machine as it is: nothing there says that slower ones would not.
+TEST(Calibrate, FindsLinksThatAreHiddenAsTheMachineIs) {
+  constexpr double kCompute = 0.8, kLinks = 0.3;
+  std::vector<MeasuredStudy> steps;
+  for (const std::string plan : {"global_batch: 16, zero: 3", "global_batch: 64, tensor: 2"}) {
+    steps.push_back(
+        step_of("model: {name: llama3-8b, layers: 4}\nmachine: dgx-h100\nplan: {host: compiled, ranks: "
+                "16, micro_batch: 1, " +
+                    plan + "}\n",
+                {}));
+    steps.back().measured = predicted(steps.back().study, kCompute, kLinks);
+  }
+  const Calibration found = calibrate(steps);
+  EXPECT_NEAR(found.compute, kCompute, 0.01);
+  EXPECT_NEAR(found.communication, kLinks, 0.01);
+  EXPECT_TRUE(found.notes.empty());
+}
+
+TEST(Calibrate, MachinesOfOneNameButOtherLinksAreRefused) {
+  const auto step = [](const std::string& bandwidth) {
+    return step_of(
+        "model: gpt2-345m\nmachine: {name: mine, device: h100-sxm, dimensions: [{name: a, kind: Switch, "
+        "size: 8, "
+        "bandwidth: " +
+            bandwidth + ", latency: 1us}]}\nplan: {ranks: 8, tensor: 8, batch: 8, host: compiled}\n",
+        milliseconds(50));
+  };
+  EXPECT_NE(error_of([&] {
+              calibrate({step("450GB/s"), step("20GB/s")});
+            }).find("their links differ"),
+            std::string::npos);
+}
+
 // Where links are what takes time, a step does not get longer until products are much slower.
 TEST(Calibrate, FindsFactorsBehindWhatHidesThem) {
   for (const double factor : {0.5, 0.35, 0.2}) {
