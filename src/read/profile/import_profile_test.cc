@@ -28,6 +28,35 @@ TEST(ImportNcclTests, TakesTheTimeOutOfPlaceAndWhoTookPart) {
   EXPECT_EQ(measured.device, "NVIDIA A100-SXM4-80GB");
 }
 
+TEST(ImportNcclTests, EveryRunOfALogHasItsOwnRanks) {
+  const auto rank = [](int number, int group, const std::string& host) {
+    return "#  Rank  " + std::to_string(number) + " Group  " + std::to_string(group) + " Pid  1 on  " + host +
+           " device  0 [0x10] NVIDIA A100-SXM4-80GB\n";
+  };
+  const std::string result = kColumnsLine + "1048576 262144 float sum -1 24.59 1.00 2.00 0 9.9\n";
+  const auto keys = [](const std::string& text) {
+    std::vector<CommunicationKey> found;
+    for (const auto& [key, measured] : parse_nccl_tests(text, "n.txt").communications) found.push_back(key);
+    return found;
+  };
+  const std::string two = rank(0, 0, "a") + rank(1, 0, "a"), four = two + rank(2, 0, "b") + rank(3, 0, "b");
+  using Keys = std::vector<CommunicationKey>;
+  EXPECT_EQ(keys("# Collective test starting: all_reduce_perf\n" + two + result +
+                 "# Collective test starting: all_gather_perf\n" + four + result),
+            (Keys{{"all-reduce", 1048576, 2, false}, {"all-gather", 1048576, 4, true}}));
+  // The same size among more.
+  EXPECT_EQ(keys("# Collective test starting: all_reduce_perf\n" + two + result + four + result),
+            (Keys{{"all-reduce", 1048576, 2, false}, {"all-reduce", 1048576, 4, true}}));
+  // NCCL_TESTS_SPLIT: two collectives of two ranks at the same time, each over two hosts or on one.
+  const std::string program = "# Collective test starting: all_reduce_perf\n";
+  EXPECT_EQ(keys(program + rank(0, 0, "a") + rank(1, 1, "a") + rank(2, 0, "b") + rank(3, 1, "b") + result),
+            (Keys{{"all-reduce", 1048576, 2, true}}));
+  EXPECT_EQ(keys(program + rank(0, 0, "a") + rank(1, 0, "a") + rank(2, 1, "b") + rank(3, 1, "b") + result),
+            (Keys{{"all-reduce", 1048576, 2, false}}));
+  EXPECT_NE(error_of([&] { keys(program + two + rank(2, 1, "b") + result); }).find("its groups differ"),
+            std::string::npos);
+}
+
 TEST(ImportNcclTests, TimesOfWrongResultsAreRefused) {
   const auto of = [](const std::string& wrong) {
     return "# Collective test starting: all_reduce_perf\n" + kRanks + kColumnsLine +

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,15 +65,26 @@ class NcclTests {
  private:
   void read_comment(const std::string& line) {
     const std::vector<std::string_view> words = words_of(line);
-    if (line.find("Collective test starting:") != line.npos) {
+    const bool is_rank = words.size() > 2 && words[1] == "Rank";
+    const bool starts = line.find("Collective test starting:") != line.npos;
+    // Several runs may be in one log.
+    if (starts || line.find("Using devices") != line.npos || (is_rank && has_results_)) {
+      groups_.clear();
+      has_results_ = false;
+    }
+    if (starts) {
       collective_ = collective_named_in(line);
       program_ = std::string(words.back());
-    } else if (words.size() > 2 && words[1] == "Rank") {
+    } else if (is_rank) {
       // "# Rank 0 Group 0 Pid 1 on HOST device 0 [0x10] NVIDIA A100-SXM4-80GB"
       const auto on = std::find(words.begin(), words.end(), "on");
       if (on == words.end() || on + 1 == words.end()) return;
-      ++ranks_;
-      hosts_.emplace(*(on + 1));
+      // NCCL_TESTS_SPLIT makes groups that run at the same time, each a collective of its own.
+      const auto named = std::find(words.begin(), words.end(), "Group");
+      Group& group =
+          groups_[named == words.end() || named + 1 == words.end() ? "" : std::string(*(named + 1))];
+      ++group.ranks;
+      group.hosts.emplace(*(on + 1));
       const std::size_t bracket = line.find("] ");
       if (bracket != line.npos) device_ = line.substr(bracket + 2);
       while (!device_.empty() && (device_.back() == ' ' || device_.back() == '\r')) device_.pop_back();
@@ -96,7 +109,15 @@ class NcclTests {
                   "known: all_reduce, reduce_scatter, all_gather, alltoall, broadcast, reduce and sendrecv");
     if (collective_.empty())
       throw Error(where, "which collective this is of is not said", "add --collective all-reduce");
-    if (ranks_ < 1) throw Error(where, "no line says which ranks take part", "expected '# Rank 0 ...'");
+    if (groups_.empty()) throw Error(where, "no line says which ranks take part", "expected '# Rank 0 ...'");
+    has_results_ = true;
+    const Group& group = groups_.begin()->second;
+    const bool alike = std::ranges::all_of(groups_, [&](const auto& other) {
+      return other.second.ranks == group.ranks && (other.second.hosts.size() > 1) == (group.hosts.size() > 1);
+    });
+    if (!alike)
+      throw Error(where, "its groups differ: some have more ranks, or are on more hosts, than others",
+                  "measure groups of one kind at a time");
     const std::int64_t bytes = parse_count(words.front(), where + ": size");
     constexpr double kMicro = 1e-6;
     const std::string text(words[*time_column_]);
@@ -108,18 +129,23 @@ class NcclTests {
     if (is_number(wrong) && wrong.find_first_not_of('0') != wrong.npos)
       throw Error(where, fmt::format("{} of its results were wrong", wrong),
                   "such a time says nothing: measure it again, or leave the line out");
+    const CommunicationKey key{collective_, bytes, collective_ == "send" ? 2 : group.ranks,
+                               group.hosts.size() > 1};
     // A run may give a size several times; the first counts.
-    if (!sizes_.insert({collective_, bytes}).second) return;
-    builder_.add(CommunicationKey{collective_, bytes, collective_ == "send" ? 2 : ranks_, hosts_.size() > 1},
-                 Measured{time, {}, 0, device_}, where);
+    if (!known_.insert({key.name, key.bytes, key.ranks, key.inter_node, device_}).second) return;
+    builder_.add(key, Measured{time, {}, 0, device_}, where);
   }
 
   const std::string& name_;
   std::string collective_, program_, device_;
   ProfileBuilder builder_;
-  std::int64_t ranks_ = 0;
-  std::set<std::string> hosts_;
-  std::set<std::pair<std::string, std::int64_t>> sizes_;
+  struct Group {
+    std::int64_t ranks = 0;
+    std::set<std::string> hosts;
+  };
+  std::map<std::string, Group> groups_;  // of the run that is being read
+  bool has_results_ = false;             // of it
+  std::set<std::tuple<std::string, std::int64_t, std::int64_t, bool, std::string>> known_;
   std::optional<std::size_t> time_column_, wrong_column_;  // the first of each, out of place
 };
 
