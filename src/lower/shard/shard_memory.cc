@@ -123,6 +123,10 @@ Kept saved_tensors(const Model& model, const Block& block, const Layout& layout,
       }
       made.insert(made.end(), op.outputs.begin(), op.outputs.end());
     }
+    Block outside = block;
+    outside.first = recompute == Recompute::full ? end_of_checkpoint(model, block) : block.end;
+    mark_saved(
+        model, outside, layout, fuses, [](const Operator&) { return true; }, narrows, kept);
   }
   if (shares) mark_other_parts(model, block, layout, saved);
   // A tensor that several operators save is in memory once.

@@ -55,9 +55,11 @@ class BlockWriter {
   // from other ranks.
   Pass whole() {
     PassWriter writer(overlaps_);
-    const std::uint32_t end = stops_early(plan_) ? end_of_what_is_read(model_, block_) : block_.end;
+    const std::uint32_t checkpoint = end_of_checkpoint(model_, block_);
+    const std::uint32_t end =
+        std::min(checkpoint, stops_early(plan_) ? end_of_what_is_read(model_, block_) : block_.end);
     write_forward(writer, end);
-    if (end < block_.end && op(end).saves == Saves::inputs) {
+    if (end < checkpoint && op(end).saves == Saves::inputs) {
       for (const Entry& entry : entries_) {
         if (entry.first == end && entry.forward && keeps_gathered(entry))
           writer.link(collective(end, *entry.forward, Phase::forward));

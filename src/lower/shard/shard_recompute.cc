@@ -65,6 +65,12 @@ std::uint32_t end_of_what_is_read(const Model& model, const Block& block) {
   return end;
 }
 
+std::uint32_t end_of_checkpoint(const Model& model, const Block& block) {
+  std::uint32_t end = block.first;
+  while (end < block.end && !model.operators[end].parts.has(Part::logits)) ++end;
+  return end;
+}
+
 std::int64_t times_repeated(const Operator& op, Parts parts) {
   std::int64_t times = 0;
   for (const Part part : recomputable_parts()) times += parts.has(part) && is_in(op, part) ? 1 : 0;

@@ -29,6 +29,11 @@ namespace armilla {
 // result or mask, or the one before the last that keeps what it reads.
 std::uint32_t end_of_what_is_read(const Model& model, const Block& block);
 
+// Behind the last operator of a block that whole recomputation does again: what makes logits of a layer's
+// result, and the loss, stand outside of the checkpoint (Megatron-Core, multi_token_prediction.py and
+// gpt_model.py).
+std::uint32_t end_of_checkpoint(const Model& model, const Block& block);
+
 // How often an operator is done again.
 std::int64_t times_repeated(const Operator& op, Parts parts);
 // Whether its results are freed although operators outside of its part read them.

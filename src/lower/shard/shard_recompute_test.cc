@@ -141,6 +141,29 @@ TEST(WholeRecompute, SendsTokensThereAndBackAgain) {
   EXPECT_EQ(exchanges(), 2);
 }
 
+// Logits and loss of a layer of prediction stand outside of its checkpoint, as those of the head do: of the
+// block its layer is done again and the projection in front of it, and what makes the logits is kept.
+TEST(WholeRecompute, LeavesOutLogitsOfLayersOfPrediction) {
+  constexpr std::int64_t kPredictedHidden = 256, kPredictedTokens = 512, kPredictedWords = 8192;
+  const std::string text =
+      "family: llama\nlayers: 2\nhidden: 256\nheads: 4\nfeed_forward: 512\nvocabulary: 8192\nsequence: 512\n"
+      "multi_token_prediction: 1\n";
+  const Model model = read_described_yaml(text, "m", ModelOptions());
+  for (const Framework framework : {Framework::megatron, Framework::pytorch}) {
+    Plan plan = pytorch_plan(Host::compiled);
+    plan.framework = framework;
+    plan.recompute_early_stop = false;
+    plan.recompute = Recompute::full;
+    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+    const auto repeats = [&](std::size_t block) {
+      return repeated_products(sharded, sharded.blocks[block].recomputed_shape);
+    };
+    EXPECT_EQ(repeats(3), repeats(2) + 2 * kPredictedTokens * 2 * kPredictedHidden * kPredictedHidden);
+    const Bytes saved = sharded.shapes[sharded.blocks[3].recomputed_shape].saved;
+    EXPECT_GE(saved, Bytes(kPredictedTokens * (kPredictedHidden + kPredictedWords) * 2));
+  }
+}
+
 // Probabilities and two gradients: of 4 bytes, or of 2 beside the logits.
 TEST(LossKernels, HoldWhatTheirTypesTake) {
   constexpr std::int64_t kGatedLogits = kGatedTokens * kGatedVocabulary;
