@@ -70,6 +70,12 @@ TEST(ImportNcclTests, TimesOfWrongResultsAreRefused) {
   EXPECT_EQ(parse_nccl_tests(of("0"), "n.txt").communications.size(), 1U);
 }
 
+TEST(ImportNcclTests, ALineThatIsCutOffIsNoTime) {
+  const std::string text = "# Collective test starting: all_reduce_perf\n" + kRanks + kColumnsLine;
+  EXPECT_EQ(error_of([&] { parse_nccl_tests(text + "2097152 524288 float sum -1 3", "n.txt"); }),
+            "n.txt:5: the line is cut off: its bandwidths are missing\n  hint: leave it out");
+}
+
 TEST(ImportNcclTests, WhichCollectiveItIsMustBeKnown) {
   const std::string text = kRanks + kColumnsLine + "8 2 float sum -1 24.59 0 0 0\n";
   EXPECT_EQ(error_of([&] { parse_nccl_tests(text, "n.txt"); }),

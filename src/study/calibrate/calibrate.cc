@@ -265,9 +265,15 @@ class Calibrator {
       notes.emplace_back(steps.size() == 1
                              ? "no factor on products makes this step right"
                              : "no factors on products and links were found that make all steps right");
+    std::vector<double> errors;
+    for (const CalibratedStep& step : steps)
+      errors.push_back(std::log(in_seconds(step.after) / in_seconds(step.measured)));
+    const double all = std::accumulate(errors.begin(), errors.end(), 0.0);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const double ratio = in_seconds(steps[i].after) / in_seconds(steps[i].measured);
-      if (ratio > kMost || ratio < 1 / kMost)
+      const double ratio = std::exp(errors[i]);
+      // Against what the others say on the whole.
+      const double others = steps.size() > 1 ? (all - errors[i]) / static_cast<double>(steps.size() - 1) : 0;
+      if (std::abs(errors[i]) > std::log(kMost) || std::abs(errors[i] - others) > std::log(kMost))
         throw Error(
             steps_[i].where,
             fmt::format(

@@ -115,6 +115,9 @@ TEST(Calibrate, NonsenseIsRefused) {
   EXPECT_NE(refusal({step}).find("even with products at the peak"), std::string::npos);
   step.measured = Time(3'600'000'000'000'000);
   EXPECT_NE(refusal({step}).find("at a tenth of the rate"), std::string::npos);
+  // Once more, and three times as long.
+  MeasuredStudy quick = step_with(kComputing, 0.9, 1), slow = step_with(kComputing, 0.3, 1);
+  EXPECT_NE(refusal({quick, slow}).find("contradict each other"), std::string::npos);
   step.measured = Time(0);
   EXPECT_NE(refusal({step}).find("more than no time"), std::string::npos);
   EXPECT_NE(

@@ -136,8 +136,48 @@ std::string description_of(const MeasuredPlan& row) {
 
 }  // namespace
 
+std::optional<bool> says(const MeasuredPlan& row, std::string_view setting) {
+  constexpr std::size_t kReach = 3;
+  constexpr std::array<std::string_view, 4> kDenials = {"no", "not", "non", "without"};
+  constexpr std::array<std::string_view, 4> kDenialsBehind = {"not", "off", "disabled", "unused"};
+  constexpr std::array<std::string_view, 4> kJoints = {"and", "but", "with", "plus"};
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  const auto is_in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '-'; };
+  const std::string text = lower_case(row.schedule + "; " + row.source + "; " + row.notes);
+  std::optional<bool> said;
+  for (std::size_t at = text.find(setting); at != std::string::npos; at = text.find(setting, at + 1)) {
+    // "compile" is not in "uncompiled".
+    if (is_letter(setting.front()) && at > 0 && is_letter(text[at - 1])) continue;
+    bool denied = false;
+    std::size_t end = at;
+    for (std::size_t word = 0; word < kReach && !denied; ++word) {
+      while (end > 0 && is_blank(text[end - 1])) --end;
+      std::size_t begin = end;
+      // "torch.compile" is one.
+      while (begin > 0 && (is_in_word(text[begin - 1]) || (word == 0 && end == at && text[begin - 1] == '.')))
+        --begin;
+      const std::string_view before = std::string_view(text).substr(begin, end - begin);
+      if (before.empty() || std::ranges::find(kJoints, before) != kJoints.end()) break;
+      denied = std::ranges::find(kDenials, before) != kDenials.end();
+      end = begin;
+    }
+    std::size_t behind = at + setting.size();
+    while (behind < text.size() && is_letter(text[behind])) ++behind;
+    if (behind < text.size() && text[behind] == ' ') {
+      std::size_t last = ++behind;
+      while (last < text.size() && is_letter(text[last])) ++last;
+      const std::string_view next = std::string_view(text).substr(behind, last - behind);
+      denied |= std::ranges::find(kDenialsBehind, next) != kDenialsBehind.end();
+    }
+    if (!denied) return true;
+    said = false;
+  }
+  return said;
+}
+
 bool names(const MeasuredPlan& row, std::string_view framework) {
-  return lower_case(row.schedule + ' ' + row.source + ' ' + row.notes).find(framework) != std::string::npos;
+  return says(row, framework).value_or(false);
 }
 
 bool is_early_megatron(const MeasuredPlan& row) {
@@ -245,7 +285,8 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   source.sequence = row.sequence;
   // NeMo's recipes for 70 billion parameters; others are smaller, and the rank costs next to nothing.
   constexpr std::int64_t kAdapterRank = 16;
-  const bool has_adapters = row.notes.find("LoRA") != std::string::npos;
+  // Not latent attention's "q_lora".
+  const bool has_adapters = row.notes.find("LoRA") != std::string::npos && names(row, "lora");
   if (has_adapters) source.lora_rank = kAdapterRank;
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
     source.name = namesake->name;

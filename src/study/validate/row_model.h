@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,12 @@ bool is_megatron(const MeasuredPlan& row);
 // PyTorch's own parallelism, told by name: attention is FlashAttention-2.
 bool is_plain_pytorch(const MeasuredPlan& row);
 
-// Whether the row speaks of a framework, named in lower case.
+// What a row says of a setting that its schedule, source or notes name in these words, in lower case:
+// nothing, that it was on, or that it was not ("no a2a overlap", "without DeepEP or HybridEP", "torch.compile
+// off"). A denial reaches a few words far, not beyond a clause.
+std::optional<bool> says(const MeasuredPlan& row, std::string_view setting);
+
+// Whether the row speaks of a framework, named in lower case, and not to say that it is not used.
 bool names(const MeasuredPlan& row, std::string_view framework);
 
 // The number right behind the first `word`, or 0.

@@ -103,6 +103,27 @@ TEST(RowModel, AdaptersAreToldByTheTable) {
   EXPECT_EQ(rank_of(""), 0);
 }
 
+TEST(RowModel, WhatNotesDenyIsNotNamed) {
+  const auto named = [](const std::string& notes, std::string_view setting) {
+    MeasuredPlan row;
+    row.notes = notes;
+    return says(row, setting);
+  };
+  for (const auto& [notes, setting] : {std::pair{"without CUDA graphs", "cuda graph"},
+                                       {"eager, no torch.compile", "compile"},
+                                       {"torch.compile off; fused AdamW", "compile"},
+                                       {"CUDA graphs disabled", "cuda graph"},
+                                       {"DeepSpeed not used", "deepspeed"},
+                                       {"full fine-tuning (no LoRA)", "lora"}})
+    EXPECT_EQ(named(notes, setting), false) << notes;
+  for (const auto& [notes, setting] : {std::pair{"CUDA graphs", "cuda graph"},
+                                       {"no dropout, torch.compile", "compile"},
+                                       {"compiled with Triton", "compile"},
+                                       {"LoRA of rank 16", "lora"}})
+    EXPECT_EQ(named(notes, setting), true) << notes;
+  EXPECT_EQ(named("uncompiled", "compile"), std::nullopt);
+}
+
 TEST(RowModel, NamesAreReadWithTheirDots) {
   for (const auto& [name, known] : {std::pair{"OPT-13B", "opt-13b"},
                                     {"opt13b", "opt-13b"},

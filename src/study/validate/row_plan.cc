@@ -168,17 +168,40 @@ std::string schedule_of_row(const MeasuredPlan& row, const std::string& where) {
   return {};
 }
 
-// "selective(norm,act)": the parts in brackets, by the words of Megatron-MoE-ModelZoo's tables.
-Parts modules_of(const std::string& column) {
-  constexpr std::array<std::pair<std::string_view, Part>, 4> kWords = {{{"norm", Part::layernorm},
-                                                                        {"act", Part::moe_act},
-                                                                        {"up_proj", Part::mla_up_proj},
-                                                                        {"mlp", Part::mlp}}};
+// "selective(norm,act)": the parts in brackets, by the words of Megatron-MoE-ModelZoo's tables or by
+// Megatron's own (recompute_modules).
+Parts modules_of(const std::string& column, const std::string& where) {
+  constexpr std::array<std::pair<std::string_view, Part>, 12> kWords = {
+      {{"norm", Part::layernorm},
+       {"layernorm", Part::layernorm},
+       {"act", Part::moe_act},
+       {"moe_act", Part::moe_act},
+       {"up_proj", Part::mla_up_proj},
+       {"mla_up_proj", Part::mla_up_proj},
+       {"mlp", Part::mlp},
+       {"attn", Part::core_attn},
+       {"core_attn", Part::core_attn},
+       {"core attention", Part::core_attn},
+       {"moe", Part::moe},
+       {"shared_experts", Part::shared_experts}}};
   Parts parts;
+  static const std::regex kParts(R"(selective *\((.*)\))");
   const std::string text = lower_case(column);
-  if (!text.starts_with("selective(")) return parts;
-  for (const auto& [word, part] : kWords) {
-    if (text.find(word) != std::string::npos) parts.add(part);
+  std::smatch listed;
+  if (!std::regex_match(text, listed, kParts)) return parts;
+  for (std::string_view rest = std::string_view(text).substr(static_cast<std::size_t>(listed.position(1)),
+                                                             static_cast<std::size_t>(listed.length(1)));
+       !rest.empty();) {
+    const std::size_t end = std::min(rest.find_first_of(",;+"), rest.size());
+    std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    const auto known = std::ranges::find(kWords, word, &std::pair<std::string_view, Part>::first);
+    if (known == kWords.end())
+      throw Error(where, fmt::format("unknown part '{:.60}' of recompute '{:.60}'", word, column),
+                  "for example selective(core_attn,mlp)");
+    parts.add(known->second);
   }
   return parts;
 }
@@ -267,7 +290,8 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   if (names(row, "llm-foundry") && names(row, "mp_mode=pure")) plan.recompute_early_stop = false;
   // XLA drops what is made again and not read.
   if (names(row, "maxtext") || names(row, "paxml")) plan.recompute_early_stop = true;
-  if (const Parts modules = modules_of(row.recompute); !modules.empty()) plan.recompute_modules = modules;
+  if (const Parts modules = modules_of(row.recompute, where); !modules.empty())
+    plan.recompute_modules = modules;
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.

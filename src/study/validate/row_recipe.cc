@@ -13,33 +13,6 @@
 namespace armilla {
 namespace {
 
-// What a row says of a setting that the notes name in these words, in lower case: nothing, that it was on, or
-// that it was not ("no a2a overlap", "without DeepEP or HybridEP"). A denial reaches a few words far, not
-// beyond a clause.
-std::optional<bool> says(const MeasuredPlan& row, std::string_view setting) {
-  constexpr std::size_t kReach = 3;
-  constexpr std::array<std::string_view, 3> kDenials = {"no", "not", "without"};
-  constexpr std::array<std::string_view, 4> kJoints = {"and", "but", "with", "plus"};
-  const std::string text = lower_case(row.schedule + "; " + row.source + "; " + row.notes);
-  std::optional<bool> said;
-  for (std::size_t at = text.find(setting); at != std::string::npos; at = text.find(setting, at + 1)) {
-    bool denied = false;
-    std::size_t end = at;
-    for (std::size_t word = 0; word < kReach && !denied; ++word) {
-      while (end > 0 && kBlank.find(text[end - 1]) != std::string_view::npos) --end;
-      std::size_t begin = end;
-      while (begin > 0 && std::isalnum(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
-      const std::string_view before = std::string_view(text).substr(begin, end - begin);
-      if (before.empty() || std::ranges::find(kJoints, before) != kJoints.end()) break;
-      denied = std::ranges::find(kDenials, before) != kDenials.end();
-      end = begin;
-    }
-    if (!denied) return true;
-    said = false;
-  }
-  return said;
-}
-
 // Of a NeMo container, 2606 for "26.06"; 0: the row names none.
 int release_of(const MeasuredPlan& row) {
   constexpr std::string_view kContainer = " nemo container";

@@ -57,20 +57,6 @@ std::int64_t bytes_of(DType dtype, std::int64_t elements) {
   return elements * bits_of(dtype) / kBitsPerByte;
 }
 
-Work product(const MeasuredKernel& k, DType dtype, std::int64_t count) {
-  Work work;
-  work.kind = WorkKind::matrix;
-  work.dtype = dtype;
-  // Groups are kernels of their own, a batch is one.
-  work.gemms = {{k.m, k.n, k.k, count, k.operation == "grouped_gemm"}};
-  work.flops = Flops(2 * work.gemms.front().macs());
-  const DType out = k.dtype.ends_with("32") ? DType::fp32 : DType::bf16;
-  // Sums wider than the operands are those of weight gradients.
-  if (out == DType::fp32 && bits_of(dtype) < bits_of(out)) work.kernel = Kernel::weight_gradient;
-  work.bytes = Bytes(count * (bytes_of(dtype, k.m * k.k + k.n * k.k) + bytes_of(out, k.m * k.n)));
-  return work;
-}
-
 // As tables of kernels are: "attention_bwd(causal)" for "Attention_backward (causal)".
 std::string spelled_operation(const std::string& operation) {
   std::string text = lower_case(operation);
@@ -81,6 +67,20 @@ std::string spelled_operation(const std::string& operation) {
     if (const std::size_t at = text.find(word); at != std::string::npos) text.replace(at, word.size(), usual);
   }
   return text;
+}
+
+Work product(const MeasuredKernel& k, DType dtype, std::int64_t count) {
+  Work work;
+  work.kind = WorkKind::matrix;
+  work.dtype = dtype;
+  // Groups are kernels of their own, a batch is one.
+  work.gemms = {{k.m, k.n, k.k, count, spelled_operation(k.operation) == "grouped_gemm"}};
+  work.flops = Flops(2 * work.gemms.front().macs());
+  const DType out = k.dtype.ends_with("32") ? DType::fp32 : DType::bf16;
+  // Sums wider than the operands are those of weight gradients.
+  if (out == DType::fp32 && bits_of(dtype) < bits_of(out)) work.kernel = Kernel::weight_gradient;
+  work.bytes = Bytes(count * (bytes_of(dtype, k.m * k.k + k.n * k.k) + bytes_of(out, k.m * k.n)));
+  return work;
 }
 
 bool is_causal(const std::string& operation) {
@@ -197,9 +197,10 @@ Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype)
 // Whether any of the words is in what the row says of itself.
 template <std::size_t N>
 bool mentions_any(const MeasuredPlan& row, const std::array<std::string_view, N>& words) {
-  const std::string text = lower_case(row.device + ' ' + row.source + ' ' + row.notes);
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return text.find(word) != std::string::npos; });
+  const std::string device = lower_case(row.device);
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return names(row, word) || device.find(word) != std::string::npos;
+  });
 }
 
 // XLA and CUDA graphs make a step one program for the device, so that the host is ahead always; torch.compile

@@ -237,7 +237,8 @@ class Validator {
 
   void predict(const MeasuredKernel& kernel, ValidatedRow& row) {
     row.set = fmt::format("{} {}", device_name(kernel.device, row.measured.where),
-                          kernel.operation.starts_with("attention_") || kernel.operation.ends_with("gemm")
+                          lower_case(kernel.operation).starts_with("attention_") ||
+                                  lower_case(kernel.operation).ends_with("gemm")
                               ? fmt::format("{} {}", kernel.operation, kernel.dtype)
                               : "memory-bound");
     const Work work = work_of(kernel, row.measured.where);
@@ -294,6 +295,13 @@ class Validator {
   }
 
   static void play(Run& run) {
+    // Of iterations that nothing separates one in the steady state counts.
+    if (!schedule_of(run.study.plan).flushes) {
+      SimulationOptions options;
+      options.intervals = false;
+      run = run_study(run.study, options);
+      return;
+    }
     const auto cost = make_cost_model(run.study.compute, run.study.machine.device);
     PlanEvaluator evaluator(run.study, *cost);
     if (std::optional<Result> slots = evaluator.play_slots(prepared(run.study, run.model))) {

@@ -67,6 +67,19 @@ TEST(RowStudy, ShardingInGroups) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.hybrid_shard, 8);
 }
 
+TEST(RowStudy, PartsThatAreMadeAgainAreReadByAnyName) {
+  MeasuredPlan row = small_row();
+  const auto modules = [&](const std::string& recompute) {
+    row.recompute = recompute;
+    return study_of(row, "x.csv:2").plan.recompute_modules;
+  };
+  EXPECT_EQ(modules("selective"), Parts({Part::core_attn}));
+  EXPECT_EQ(modules("selective (core_attn, norm)"), Parts({Part::core_attn, Part::layernorm}));
+  EXPECT_EQ(modules("selective(norm,act)"), Parts({Part::layernorm, Part::moe_act}));
+  EXPECT_EQ(modules("selective(MLP)"), Parts({Part::mlp}));
+  EXPECT_THROW(modules("selective(foo)"), Error);
+}
+
 TEST(RowStudy, StagesOfZeroAreSpelledInManyWays) {
   MeasuredPlan row = small_row();
   row.tensor = row.pipeline = 1;
