@@ -422,5 +422,15 @@ TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
   EXPECT_GT(tightness / static_cast<double>(plans), 0.8);  // bounds of nothing would pass, too
 }
 
+// ZeRO of one replica divides nothing, but PyTorch's FSDP2 still copies and holds what it would
+// gather and reduce.
+TEST(PlanText, StagesOfZeroOfOneReplicaAreOnePlanButUnderPyTorch) {
+  Plan plan, sharded;
+  sharded.zero_stage = 2;
+  EXPECT_EQ(text_of(plan), text_of(sharded));
+  plan.framework = sharded.framework = Framework::pytorch;
+  EXPECT_NE(text_of(plan), text_of(sharded));
+}
+
 }  // namespace
 }  // namespace armilla
