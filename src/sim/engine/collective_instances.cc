@@ -24,6 +24,7 @@ CollectiveInstances::Issued CollectiveInstances::issue(std::int32_t rank, std::u
   Issued issued{0, static_cast<std::uint32_t>(family.member_of[r]), number == instances.size()};
   if (issued.fresh) instances.push_back(open(call, group, number));
   issued.id = instances[number];
+  issued.last = --instances_[issued.id]->members_missing == 0;
   CollectiveIssue& issue = instances_[issued.id]->issues[issued.member];
   issue.node = node;
   issue.sequence = sequence;

@@ -33,7 +33,7 @@ struct CollectiveInstance {
   std::uint32_t number = 0;  // among those of its group
   const GroupClass* ranks = nullptr;
   std::vector<CollectiveIssue> issues;  // per member
-  std::int64_t members_missing = 0;     // that have not issued it; kept by who executes it
+  std::int64_t members_missing = 0;     // that have not issued it
   std::int64_t members_left = 0;        // that are not through
   std::uint32_t first_chunk = 0;        // of the executor's; a custom collective: its number there
   std::uint32_t chunks = 0;
@@ -44,10 +44,11 @@ class CollectiveInstances {
   CollectiveInstances(const Graph& graph, const RankClasses& classes, CollectiveClient& client);
 
   // The instance that the rank's next issue of `call` belongs to; `fresh` says whether it is its first issue:
-  // then the executor makes its chunks. It says how many the member has to go through.
+  // then the executor makes its chunks. It says how many the member has to go through. `last`: whether all
+  // members have issued it now.
   struct Issued {
     std::uint32_t id = 0, member = 0;
-    bool fresh = false;
+    bool fresh = false, last = false;
   };
   Issued issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence);
 

@@ -120,7 +120,7 @@ void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_
     }
   }
   // Through an event, after which all members begin in turns of theirs, whoever was the last.
-  if (--instance.members_missing == 0)
+  if (issued.last)
     context_.queue.schedule(context_.queue.now(), target_, event(RunnerEvent::all_issued, 0, issued.id));
 }
 

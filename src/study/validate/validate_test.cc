@@ -67,6 +67,23 @@ TEST(RowStudy, ShardingInGroups) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.hybrid_shard, 8);
 }
 
+// Without flushes between iterations several are played: one of them counts, which waits for less
+// than 1F1B's.
+TEST(Validate, OfIterationsWithoutFlushOneIsPredicted) {
+  const auto seconds = [](const std::string& schedule) {
+    const std::string text =
+        "model,layers,hidden,heads,ffn_hidden,vocab,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,"
+        "precision,"
+        "schedule,step_time_s\n"
+        "m,8,1024,16,4096,32000,H100,8,1,4,1,16,1024,bf16," +
+        schedule + ",1\n";
+    return validate({parse_measurements(text, "s.csv")}).rows.front().predicted.value_or(0);
+  };
+  const double flushed = seconds("1f1b"), asynchronous = seconds("pipedream-2bw");
+  EXPECT_GT(asynchronous, 0.5 * flushed);
+  EXPECT_LE(asynchronous, flushed);
+}
+
 TEST(RowStudy, PartsThatAreMadeAgainAreReadByAnyName) {
   MeasuredPlan row = small_row();
   const auto modules = [&](const std::string& recompute) {
