@@ -37,6 +37,9 @@ struct Piecework {
   std::function<void(std::int64_t, std::string)> finish;
   // Takes a piece that killed whoever did it, each of kMostDeaths times.
   std::function<void(std::int64_t, const std::string& how)> give_up;
+  // Whether nobody wants the rest any more, pieces under way included. Threads see it in `perform`, other
+  // processes are left to their work, and end with the leader.
+  std::function<bool()> stopped;
 };
 // All but `perform` are never called by two at once, and under MPI by the leader alone.
 inline constexpr int kMostDeaths = 3;

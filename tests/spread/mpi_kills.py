@@ -172,7 +172,7 @@ def kill_runners(program, folder, sweep, alone, number):
         if not runners:
             continue
         try:
-            os.kill(runners[kills % len(runners)], signal.SIGKILL)
+            os.kill(runners[kills % len(runners)], signal.SIGKILL if kills % 2 else signal.SIGTERM)
         except ProcessLookupError:
             continue
         kills += 1

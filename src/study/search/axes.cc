@@ -44,9 +44,6 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most) {
   return powers;
 }
 
-Texts one(const SpaceFacts&) {
-  return {"1"};
-}
 Texts no(const SpaceFacts&) {
   return {"false"};
 }
@@ -94,8 +91,9 @@ Texts any_expert_tensor(const SpaceFacts& facts) {
 Texts usual_chunks(const SpaceFacts& facts) {
   return facts.ranks == 1 ? Texts{"1"} : fitting({1, 2, 4}, std::max<std::int64_t>(facts.model.layers, 1));
 }
+// Models without layers that repeat are cut between any operators.
 Texts any_chunks(const SpaceFacts& facts) {
-  return texts(divisors(std::max<std::int64_t>(facts.model.layers, 1)));
+  return facts.model.layers > 1 ? texts(divisors(facts.model.layers)) : Texts{"1", "2", "4", "8"};
 }
 // Powers of two up to what `armilla run` takes, and that itself: images come in larger micro-batches
 // than sequences.
@@ -161,6 +159,11 @@ Texts any_order(const SpaceFacts&) {
   } while (std::next_permutation(axes.begin(), axes.end()));
   return orders;
 }
+// Where all other degrees are given, what they leave of the ranks, as in a run.
+Texts usual_context(const SpaceFacts& facts) {
+  const PlanRequest& request = facts.study.request;
+  return request.tensor && request.pipeline && request.data ? Texts{} : Texts{"1"};
+}
 Texts ring_context(const SpaceFacts&) {
   return {"ring"};
 }
@@ -204,7 +207,7 @@ void copy_recomputation(const PlanRequest& from, PlanRequest& to) {
 
 constexpr std::array kAxes = {
     PlanAxis{"tensor", usual_tensor, any_degree, copy_of_request<&PlanRequest::tensor>},
-    PlanAxis{"context", one, any_degree, copy_of_request<&PlanRequest::context>},
+    PlanAxis{"context", usual_context, any_degree, copy_of_request<&PlanRequest::context>},
     PlanAxis{"pipeline", usual_pipeline, any_degree, copy_of_request<&PlanRequest::pipeline>},
     PlanAxis{"data", nothing, any_degree, copy_of_request<&PlanRequest::data>},
     PlanAxis{"expert", usual_expert, any_expert, copy_of_plan<&Plan::expert>},

@@ -72,6 +72,7 @@ class Neighbours {
       neighbour.outcome = outcome_of_(other, plans_.prepare(other, point), space_.values_of(other, point));
     } catch (const Error& error) {
       neighbour.refusal = error.message;
+      make_legal(neighbour, other, point, std::nullopt);
     }
     found_.push_back(std::move(neighbour));
   }
@@ -86,29 +87,29 @@ class Neighbours {
       neighbour.outcome = outcome_of_(number_, plan, space_.values_of(number_, point));
     } catch (const Error& error) {
       neighbour.refusal = error.message;
-      make_legal(neighbour, point, axis, error.keys);
+      make_legal(neighbour, number_, point, axis);
     }
     found_.push_back(std::move(neighbour));
   }
 
-  // With one of the other axes changed that stand in the way: of plans that fit, where there are any, the one
-  // with the least of the tighter bounds.
-  void make_legal(Neighbour& neighbour, std::int64_t point, std::size_t changed,
-                  const std::vector<std::string>& keys) {
-    const SearchBase& base = space_.bases()[number_];
-    PlanEvaluator& evaluator = plans_.evaluator(number_);
+  // With one of the other axes changed, too: of plans that fit, where there are any, the one with the least of
+  // the tighter bounds. (Which axes stand in the way the error says only of the first that does.)
+  void make_legal(Neighbour& neighbour, std::size_t number, std::int64_t point,
+                  std::optional<std::size_t> changed) {
+    const SearchBase& base = space_.bases()[number];
+    PlanEvaluator& evaluator = plans_.evaluator(number);
     std::optional<std::pair<bool, Time>> least;
     std::optional<PlanPrepared> nearest;
     std::int64_t nearest_point = 0;
     for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
       const SearchAxis& other = base.axes[axis];
-      if (axis == changed || std::ranges::find(keys, other.key) == keys.end()) continue;
+      if (axis == changed) continue;
       for (std::size_t value = 0; value < other.values.size(); ++value) {
-        const std::int64_t beside = space_.changed(number_, point, axis, value);
+        const std::int64_t beside = space_.changed(number, point, axis, value);
         if (beside == point) continue;
         try {
-          const PlanPrepared plan = plans_.prepare(number_, beside);
-          if (text_of(plan) == own_text_) continue;
+          const PlanPrepared plan = plans_.prepare(number, beside);
+          if (number == number_ && text_of(plan) == own_text_) continue;
           const std::pair place(!plans_.fits(evaluator.memory(plan)),
                                 std::max(evaluator.bound(plan), evaluator.slot_bound(plan)));
           if (least && *least <= place) continue;
@@ -124,7 +125,7 @@ class Neighbours {
     }
     if (!nearest) return;
     try {
-      neighbour.outcome = outcome_of_(number_, *nearest, space_.values_of(number_, nearest_point));
+      neighbour.outcome = outcome_of_(number, *nearest, space_.values_of(number, nearest_point));
     } catch (const Error&) {
       neighbour.needs.clear();
     }

@@ -70,6 +70,24 @@ TEST_F(ExplainTest, ExplainsMachinesAndWhatIsExposed) {
   ASSERT_NE(what_matters_most(result), nullptr);
 }
 
+// More replicas than samples are refused; with another degree the same ranks are legal.
+TEST_F(ExplainTest, ExplainsOtherRanksWithWhatTheyNeed) {
+  SearchRequest search = request(
+      "gpt",
+      "machine: dgx-a100\nplan:\n  ranks: [4, 8]\n  global_batch: 4\n  tensor: [1, 2]\n  pipeline: 1\n"
+      "  micro_batch: 1\n  recompute: none\n  zero: 0\n  virtual_stages: 1\n  sequence_parallel: false\n");
+  search.explain = true;
+  const SearchResult result = search_plans(search);
+  ASSERT_EQ(result.ranking.front().plan.tensor, 1);
+  const auto ranks = std::ranges::find(result.neighbours, "plan.ranks", &Neighbour::key);
+  ASSERT_NE(ranks, result.neighbours.end());
+  EXPECT_EQ(ranks->value, "8");
+  EXPECT_EQ(ranks->needs, "plan.tensor");
+  EXPECT_EQ(ranks->needed_value, "2");
+  ASSERT_TRUE(ranks->outcome.has_value());
+  EXPECT_EQ(ranks->outcome->plan.data(), 4);
+}
+
 TEST_F(ExplainTest, ExplainsANeighbourWithWhatItNeeds) {
   SearchRequest search =
       request("moe",

@@ -442,6 +442,7 @@ class Search {
       under_way.erase(piece);
       refuse("died", 1, fmt::format("{} processes died of it: {}", kMostDeaths, how));
     };
+    work.stopped = [&] { return is_stopped(); };
     crew_.share_out(work);
     SearchSpaceUse& use = result_.space;
     if (!result_.complete) use.not_looked_at = use.points - use.refused - use.bounded - use.simulated;

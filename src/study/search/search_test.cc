@@ -423,6 +423,19 @@ TEST_F(SearchTest, ReadsAxes) {
   EXPECT_THAT(lists.axes[2].values, testing::ElementsAre("none", "[optimizer, activations]"));
 }
 
+// As in a run.
+TEST_F(SearchTest, ContextParallelismIsWhatAllOtherDegreesLeave) {
+  const SearchResult result = search_plans(
+      request("gpt",
+              "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2]\n  pipeline: 2\n"
+              "  data: 2\n  micro_batch: 1\n  recompute: none\n  zero: 0\n  virtual_stages: 1\n"));
+  ASSERT_FALSE(result.ranking.empty());
+  for (const PlanOutcome& plan : result.ranking) {
+    EXPECT_EQ(plan.plan.data(), 2);
+    EXPECT_EQ(plan.plan.tensor * plan.plan.context, 2);
+  }
+}
+
 // A list of parts that are computed again is one value, as a plan has it.
 TEST_F(SearchTest, PartsAreOneValueUnlessListsOfThemAreListed) {
   const auto axes = [&](const std::string& parts) {

@@ -78,7 +78,7 @@ class Leader {
 
   void lead() {
     Pause pause(seats_);
-    while (hand_out()) pause.rest(listen());
+    while (!(work_.stopped && work_.stopped()) && hand_out()) pause.rest(listen());
   }
 
  private:

@@ -115,6 +115,7 @@ class Sweep {
     mistakes_ = std::vector<std::optional<Error>>(file_.size());
     read_runs();
     look_up_runs();
+    tell_damage();
     foresee();
     simulate_runs();
     copy_equal_runs();
@@ -207,6 +208,15 @@ class Sweep {
     }
   }
 
+  void tell_damage() {
+    const std::int64_t damaged = database_.damaged();
+    if (damaged == 0) return;
+    result_.notes.push_back(damaged == 1
+                                ? fmt::format("{}: 1 run was damaged, and is done again", request_.database)
+                                : fmt::format("{}: {} runs were damaged, and are done again",
+                                              request_.database, damaged));
+  }
+
   void keep(std::size_t i) {
     database_.add(result_.runs[i], settings_[i], request_.version);
     database_.add_values(result_.runs[i], file_.keys());
@@ -271,6 +281,7 @@ class Sweep {
       run.message = fmt::format("{} processes died of this run: {}", kMostDeaths, how);
       keep(static_cast<std::size_t>(i));
     };
+    work.stopped = request_.stopped;
     crew_.share_out(work);
   }
 
@@ -333,7 +344,7 @@ SweepResult run_sweep(const SweepRequest& request, Crew& crew) {
   const SweepFile file(request.file, request.settings);
   if (crew.serves()) {
     crew.serve([&](const Piece& run) {
-      return perform_run(file, static_cast<std::size_t>(run.number), request.stopped);
+      return perform_run(file, static_cast<std::size_t>(run.number), {});  // the leader knows when it is over
     });
   }
   return Sweep(request, file, crew).run();

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "ir/derived/headline.h"
+#include "study/database/inputs.h"
 
 namespace armilla {
 namespace {
@@ -24,7 +26,7 @@ const std::string& tables_of_sweeps() {
       "CREATE TABLE run (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, armilla TEXT NOT NULL,"
       " finished TEXT NOT NULL, elapsed_s REAL NOT NULL, state TEXT NOT NULL, message TEXT NOT NULL" +
       columns(", {name} {type}") +
-      ", settings TEXT NOT NULL);"
+      ", settings TEXT NOT NULL, digest TEXT NOT NULL);"
       "CREATE TABLE value (run INTEGER NOT NULL REFERENCES run(id), key TEXT NOT NULL, value TEXT NOT NULL,"
       " PRIMARY KEY (run, key)) WITHOUT ROWID;";
   return text;
@@ -33,7 +35,7 @@ const std::string& tables_of_sweeps() {
 DatabaseForm form_of_sweeps() {
   return {.what = "database of sweeps",
           .application = 0x41726d57,  // "ArmW"
-          .version = 3,
+          .version = 4,
           .tables = tables_of_sweeps()};
 }
 
@@ -51,44 +53,58 @@ std::string in_sql_quotes(const std::string& text, char quote) {
   return result + quote;
 }
 
+// Of a row: bytes that have changed since it was written would change an answer unseen.
+std::string digest_of(const SweepRun& run) {
+  std::string text = fmt::format("{} {} {:a}", run.hash, name_of(run.state), run.elapsed_seconds);
+  for (const double figure : run.figures)
+    text += std::isnan(figure) ? " none" : fmt::format(" {:a}", figure);
+  return digest_text(text + "\n" + run.message);
+}
+
 }  // namespace
 
 SweepDatabase::SweepDatabase(const std::string& path)
     : database_(path, form_of_sweeps()),
-      find_(database_, "SELECT state, message, elapsed_s" + columns(", {name}") + " FROM run WHERE hash = ?"),
+      find_(database_, "SELECT state, message, elapsed_s, digest" + columns(", {name}") + " FROM run WHERE hash = ?"),
       // A run that is done again keeps its row: its values name the row by number.
-      add_(database_, "INSERT INTO run (hash, armilla, finished, elapsed_s, state, message, settings" +
-                          columns(", {name}") + ") VALUES (?, ?, ?, ?, ?, ?, ?" + columns(", ?") +
+      add_(database_, "INSERT INTO run (hash, armilla, finished, elapsed_s, state, message, settings, digest" +
+                          columns(", {name}") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?" + columns(", ?") +
                           ") ON CONFLICT (hash) DO UPDATE SET finished = excluded.finished, elapsed_s = "
-                          "excluded.elapsed_s, state = excluded.state, message = excluded.message" +
+                          "excluded.elapsed_s, state = excluded.state, message = excluded.message, digest = "
+                          "excluded.digest" +
                           columns(", {name} = excluded.{name}")),
       add_value_(database_, "INSERT OR REPLACE INTO value SELECT id, ?, ? FROM run WHERE hash = ?") {}
 
 bool SweepDatabase::find(SweepRun& run) {
   find_.set(0, run.hash);
-  const bool known = find_.next();
-  if (known) {
-    run.known = true;
-    run.state = find_.text(0) == name_of(SweepState::done) ? SweepState::done : SweepState::failed;
-    run.message = find_.text(1);
-    run.elapsed_seconds = find_.real(2);
-    run.figures.clear();
-    if (run.state == SweepState::done) {
+  const bool is_there = find_.next();
+  bool known = false;
+  if (is_there) {
+    SweepRun found = run;
+    found.known = true;
+    found.state = find_.text(0) == name_of(SweepState::done) ? SweepState::done : SweepState::failed;
+    found.message = find_.text(1);
+    found.elapsed_seconds = find_.real(2);
+    if (found.state == SweepState::done) {
       for (std::size_t i = 0; i < headline_figures().size(); ++i)
-        run.figures.push_back(find_.real(3 + static_cast<int>(i)));
+        found.figures.push_back(find_.real(4 + static_cast<int>(i)));
     }
+    known = find_.text(3) == digest_of(found);
+    if (known) run = std::move(found);
   }
   find_.run();
+  if (is_there && !known) ++damaged_;
   return known;
 }
 
 void SweepDatabase::add(const SweepRun& run, const std::string& settings, const std::string& version) {
   add_.set(0, run.hash).set(1, version).set(2, now()).set(3, run.elapsed_seconds);
   add_.set(4, name_of(run.state)).set(5, run.message).set(6, settings);
+  add_.set(7, digest_of(run));
   // SQLite keeps no NaN: it becomes NULL, which says what a failed run has.
   const double none = std::numeric_limits<double>::quiet_NaN();
   for (std::size_t i = 0; i < headline_figures().size(); ++i)
-    add_.set(7 + static_cast<int>(i), run.figures.empty() ? none : run.figures[i]);
+    add_.set(8 + static_cast<int>(i), run.figures.empty() ? none : run.figures[i]);
   add_.run();
 }
 

@@ -15,8 +15,10 @@ class SweepDatabase {
   // Throws Error as Database does.
   explicit SweepDatabase(const std::string& path);
 
-  // Takes over what is known of the run with this hash, and says whether there is anything.
+  // Takes over what is known of the run with this hash, and says whether there is anything. A row whose bytes
+  // have changed since it was written is as none, and counted.
   bool find(SweepRun& run);
+  std::int64_t damaged() const { return damaged_; }
   // `settings` of its study, a line each.
   void add(const SweepRun& run, const std::string& settings, const std::string& version);
   // Says which values the run had of the keys of this sweep.
@@ -29,6 +31,7 @@ class SweepDatabase {
  private:
   Database database_;
   Statement find_, add_, add_value_;
+  std::int64_t damaged_ = 0;  // rows
 };
 
 }  // namespace armilla

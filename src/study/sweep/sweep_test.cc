@@ -235,6 +235,27 @@ TEST_F(SweepTest, RefusedRunsStopNoOther) {
   EXPECT_EQ(run(retried).known(), 2);
 }
 
+TEST_F(SweepTest, DamagedRunsAreDoneAgain) {
+  const std::string text = std::string(kSmallStudy) + "vary: {plan.tensor: [1, 2, 3]}\n";
+  const SweepResult first = run(text);
+  for (const std::string damage :
+       {"UPDATE run SET iteration_time_s = iteration_time_s + 1e-9 WHERE id = 1",
+        "UPDATE run SET energy_j = NULL WHERE id = 2", "UPDATE run SET state = 'failed' WHERE id = 1",
+        "UPDATE run SET message = '' WHERE state = 'failed'", "UPDATE run SET tensor = tensor + 1 WHERE id = 2"}) {
+    SCOPED_TRACE(damage);
+    { Database(database_, {"database of sweeps", 0x41726d57, 4, ""}).execute(damage); }
+    const SweepResult second = run(text);
+    EXPECT_EQ(second.known(), 2);
+    EXPECT_THAT(second.notes, testing::Contains(HasSubstr("1 run was damaged, and is done again")));
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(second.runs[i].state, first.runs[i].state);
+      EXPECT_THAT(second.runs[i].figures,
+                  testing::Pointwise(testing::NanSensitiveDoubleEq(), first.runs[i].figures));
+    }
+    EXPECT_EQ(run(text).known(), 3);
+  }
+}
+
 TEST_F(SweepTest, EqualRunsAreRunOnce) {
   const SweepResult result = run(std::string(kSmallStudy) + "runs: [{plan.tensor: 2}, {plan.tensor: '2'}]\n");
   EXPECT_EQ(result.count(SweepState::done), 2);
@@ -257,7 +278,7 @@ TEST_F(SweepTest, StoppedSweepsGoOn) {
 
 TEST_F(SweepTest, TheViewHasKeysAndFigures) {
   run(std::string(kSmallStudy) + "vary: {plan.tensor: [1, 2]}\n");
-  Database database(database_, {"database of sweeps", 0x41726d57, 3, ""});
+  Database database(database_, {"database of sweeps", 0x41726d57, 4, ""});
   EXPECT_EQ(database.number_of("SELECT count(*) FROM sweep WHERE state = 'done' AND iteration_time_s > 0"),
             2);
   // Two jobs end in any order.
@@ -316,7 +337,7 @@ TEST_F(SweepTest, BadDatabasesAreRefused) {
   std::filesystem::remove(database_);
   { const Database newer(database_, {"database of sweeps", 0x41726d57, 7, "CREATE TABLE a (b);"}); }
   EXPECT_THAT(refusal(text),
-              HasSubstr("is a database of sweeps of form 7, and this version of Armilla knows form 3"));
+              HasSubstr("is a database of sweeps of form 7, and this version of Armilla knows form 4"));
   std::filesystem::remove(database_);
   const Database mine(database_, {"database of sweeps", 0x41726d57, 1, "CREATE TABLE a (b);"});
   EXPECT_THAT(refusal(text), HasSubstr("is in use by another process"));
