@@ -276,6 +276,20 @@ bool layers_belie_name(const MeasuredPlan& row, const ModelSource& source) {
   return static_cast<double>(row.layers) > kSlip * own && apart(row.layers) > kRounded && apart(0) < kRounded;
 }
 
+// Experts are in the zoo alone: a row whose columns are of another model than its name is of neither.
+void check_namesake(const MeasuredPlan& row, const ModelSource& source, const std::string& where) {
+  ModelSource own;
+  own.name = source.name;
+  const ModelFacts facts = read_model(own, 1).facts;
+  for (const auto& [column, said, has] : {std::tuple("hidden", row.hidden, facts.hidden),
+                                          std::tuple("heads", row.heads, facts.heads)}) {
+    if (said == 0 || has == 0 || said == has) continue;
+    throw Error(where,
+                fmt::format("{} {} of '{:.60}': {} has {}", column, said, row.model, source.name, has),
+                "name another model of the zoo (armilla list models), or leave the column empty");
+  }
+}
+
 }  // namespace
 
 ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
@@ -290,6 +304,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (has_adapters) source.lora_rank = kAdapterRank;
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
     source.name = namesake->name;
+    check_namesake(row, source, where);
     source.layers = layers_belie_name(row, source) ? 0 : row.layers;
     choose_dense_layers(row, *namesake, source);
     return source;

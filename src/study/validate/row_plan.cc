@@ -274,7 +274,7 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   const std::string schedule = lower_case(row.schedule);
   plan.overlap_tensor = schedule.find("async") != std::string::npos && row.tensor > 1;
   plan.virtual_stages = std::max<std::int64_t>(1, row.virtual_stages);
-  if (row.virtual_stages == 0 && schedule.find("interleaved") != std::string::npos && row.pipeline > 1) {
+  if (row.virtual_stages == 0 && names(row, "interleaved") && row.pipeline > 1) {
     const std::int64_t of_stage = layers / row.pipeline;
     for (std::int64_t chunks = 2; chunks <= of_stage; ++chunks) {
       if (of_stage % chunks != 0) continue;
