@@ -115,9 +115,45 @@ TEST(ImportTorchProfile, ProductsTakeAsLongAsTheirKernels) {
 }
 
 TEST(ImportTorchProfile, WithoutKernelsTheCpuComputed) {
-  const Profile profile = parse_torch_profile(trace_of(kCall + "," + kCall), "t.json");
+  const std::string calls = R"("traceEvents": [)" + kCall + "," + kCall + "]}";
+  const Profile profile = parse_torch_profile("{" + calls, "t.json");
   EXPECT_EQ(profile.computations.front().measured.time, Time(900'000'000));
   EXPECT_EQ(profile.computations.front().measured.repeats, 2);
+}
+
+TEST(ImportTorchProfile, CallsOfADeviceSayNothingWithoutItsKernels) {
+  EXPECT_EQ(error_of([] { parse_torch_profile(trace_of(kCall), "t.json"); }),
+            "t.json: has calls, but no kernels of 'NVIDIA H100 80GB HBM3'\n"
+            "  hint: take the trace with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
+}
+
+TEST(ImportTorchProfile, KernelsWithoutACallAreNobodys) {
+  const std::string lone = R"({"cat": "kernel", "name": "other", "dur": 99, "args": {}},)"
+                           R"({"cat": "kernel", "name": "gemm", "dur": 10, "args": {"External id": 7}},)";
+  const std::string call =
+      R"({"cat": "cpu_op", "name": "aten::mm", "dur": 9, "args": {"Input Dims": [[32, 16], [16, 64]], )"
+      R"("Input type": ["float", "float"]}},)";
+  const Profile profile = parse_torch_profile(trace_of(lone + call + kCall), "t.json");
+  ASSERT_EQ(profile.computations.size(), 1U);
+  EXPECT_EQ(profile.computations.front().measured.time, Time(10'000'000));
+}
+
+// Of a trace that was taken on a node of two devices.
+TEST(ImportTorchProfile, TellsGroupsOfSeveralNodes) {
+  const auto key_of = [](const std::string& more, std::int64_t size) {
+    const std::string kernel =
+        R"({"cat": "kernel", "name": "nccl", "dur": 40, "args": {"Collective name": "allreduce_coalesced", )"
+        R"("In msg nelems": 4096, "Out msg nelems": 4096, "dtype": "Float", "Group size": )" +
+        std::to_string(size) + more + "}}";
+    const std::string text =
+        R"({"deviceProperties": [{"name": "a"}, {"name": "a"}], "traceEvents": [)" + kernel + "]}";
+    return parse_torch_profile(text, "t.json").communications.front().key;
+  };
+  EXPECT_EQ(key_of("", 2), (CommunicationKey{"all-reduce", 16384, 2, false}));
+  EXPECT_TRUE(key_of("", 4).inter_node);
+  EXPECT_TRUE(key_of(R"(, "Process Group Ranks": "[0, 2]")", 2).inter_node);
+  EXPECT_FALSE(key_of(R"(, "Process Group Ranks": "[2, 3]")", 2).inter_node);
+  EXPECT_TRUE(key_of(R"(, "Process Group Ranks": "[0, 1, ..., 63]")", 64).inter_node);
 }
 
 TEST(ImportTorchProfile, TakesCollectivesWithTheirSizes) {

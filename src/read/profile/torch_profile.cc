@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -39,8 +40,11 @@ std::optional<DType> torch_type(const std::string& name) {
 }
 
 std::optional<CollectiveKind> torch_collective(const std::string& name) {
-  constexpr std::array<std::pair<std::string_view, CollectiveKind>, 9> kNames = {
+  constexpr std::array<std::pair<std::string_view, CollectiveKind>, 12> kNames = {
       {{"allreduce", CollectiveKind::all_reduce},
+       {"allreduce_coalesced", CollectiveKind::all_reduce},
+       {"allgather_into_tensor_coalesced", CollectiveKind::all_gather},
+       {"reduce_scatter_tensor_coalesced", CollectiveKind::reduce_scatter},
        {"_allgather_base", CollectiveKind::all_gather},
        {"all_gather", CollectiveKind::all_gather},
        {"allgather", CollectiveKind::all_gather},
@@ -104,10 +108,24 @@ std::optional<ComputationKey> product_of(const TraceJson& event) {
   return product_key(gemm, *dtype);
 }
 
-// Of a kernel of NCCL, or of gloo's and NCCL's call where the trace has no kernels. Throws Error for more
-// ranks or bytes than can be counted.
+// Whether the ranks of a collective are on several nodes of `devices` each; 0: not known. Ranks are numbered node
+// by node, and listed as "[0, 1, 2]", of long lists the first and the last.
+bool is_between_nodes(const TraceJson& arguments, std::int64_t ranks, std::int64_t devices) {
+  if (devices < 2) return false;
+  const std::string listed = trace_text(arguments, "Process Group Ranks");
+  std::vector<std::int64_t> nodes;
+  for (std::size_t at = 0; at < listed.size();) {
+    std::int64_t rank = 0;
+    const auto [end, error] = std::from_chars(listed.data() + at, listed.data() + listed.size(), rank);
+    if (error == std::errc()) nodes.push_back(rank / devices);
+    at = error == std::errc() ? static_cast<std::size_t>(end - listed.data()) : at + 1;
+  }
+  return nodes.empty() ? ranks > devices : std::ranges::count(nodes, nodes.front()) < std::ssize(nodes);
+}
+
+// Of a kernel of NCCL. Throws Error for more ranks or bytes than can be counted.
 std::optional<CommunicationKey> collective_of(const TraceJson& event, const std::string& name,
-                                              std::size_t index) {
+                                              std::size_t index, std::int64_t devices) {
   if (!event.contains("args")) return std::nullopt;
   const TraceJson& arguments = event.at("args");
   const auto kind = torch_collective(trace_text(arguments, "Collective name"));
@@ -124,8 +142,9 @@ std::optional<CommunicationKey> collective_of(const TraceJson& event, const std:
                 "is the trace what the profiler wrote?");
   const auto bytes = static_cast<std::int64_t>(size);
   if (bytes < 1) return std::nullopt;
-  // Ranks of a node are numbered in a row; which of them share one the trace does not tell.
-  return CommunicationKey{std::string(name_of(*kind)), bytes, static_cast<std::int64_t>(ranks), false};
+  const auto count = static_cast<std::int64_t>(ranks);
+  return CommunicationKey{std::string(name_of(*kind)), bytes, count,
+                          is_between_nodes(arguments, count, devices)};
 }
 
 Measured summary_of(std::vector<double> seconds, const std::string& device, const std::string& where) {
@@ -155,6 +174,11 @@ class TorchProfile {
       if (events[i].is_object() && trace_text(events[i], "cat") == "cpu_op") add_call(events[i], i);
     }
     const std::string device = device_name();
+    // Launches are asynchronous: how long they take says nothing of the device.
+    if (!has_kernels_ && !device.empty() && !products_.empty()) {
+      throw Error(name_, fmt::format("has calls, but no kernels of '{:.60}'", device),
+                  "take the trace with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
+    }
     ProfileBuilder builder(name_);
     for (auto& [key, seconds] : products_)
       builder.add(key, summary_of(std::move(seconds), device, name_), name_);
@@ -179,8 +203,9 @@ class TorchProfile {
   void add_kernel(const TraceJson& event, std::size_t index) {
     has_kernels_ = true;
     const double seconds = seconds_of(event, index);
-    if (event.contains("args")) kernels_[trace_number(event.at("args"), "External id")] += seconds;
-    if (const auto key = collective_of(event, name_, index)) collectives_[*key].push_back(seconds);
+    if (const std::optional<double> call = call_of(event)) kernels_[*call] += seconds;
+    if (const auto key = collective_of(event, name_, index, device_count()))
+      collectives_[*key].push_back(seconds);
   }
 
   // Asynchronous launches say nothing of the time: where there are kernels, theirs counts.
@@ -196,8 +221,24 @@ class TorchProfile {
       products_[*key].push_back(seconds_of(event, index));
       return;
     }
-    const auto kernel = kernels_.find(trace_number(event.at("args"), "External id"));
+    const std::optional<double> call = call_of(event);
+    if (!call) return;
+    const auto kernel = kernels_.find(*call);
     if (kernel != kernels_.end()) products_[*key].push_back(kernel->second);
+  }
+
+  // What joins a call and its kernels.
+  static std::optional<double> call_of(const TraceJson& event) {
+    constexpr const char* kId = "External id";
+    if (!event.contains("args") || !event.at("args").contains(kId) || !event.at("args").at(kId).is_number())
+      return std::nullopt;
+    return trace_number(event.at("args"), kId);
+  }
+
+  // Of the node that the trace was taken on; 0: not told.
+  std::int64_t device_count() const {
+    if (!document_.contains("deviceProperties") || !document_.at("deviceProperties").is_array()) return 0;
+    return std::ssize(document_.at("deviceProperties"));
   }
 
   std::string device_name() const {
