@@ -147,10 +147,13 @@ class Kernels final : public CostModel {
   }
 
   double sustained() const { return sustained_ ? device_.kernels->sustained : 1.0; }
+  double sustained(const MatrixRates& rates) const {
+    return sustained_ ? sustained() * rates.in_training.value_or(rates.efficiency) / rates.efficiency : 1.0;
+  }
 
   double product_seconds(const Gemm& gemm, const MatrixRates& rates, const Work& work) const {
     const auto processors = device_.kernels->processors;
-    const double rate = matrix_rate(device_, work.dtype).value * sustained() *
+    const double rate = matrix_rate(device_, work.dtype).value * sustained(rates) *
                         alignment_of(gemm, work.kernel) / static_cast<double>(processors);
     double best = std::numeric_limits<double>::infinity();
     for (const Tile& tile : kTiles) {
@@ -215,7 +218,7 @@ class Kernels final : public CostModel {
       }
       bytes += static_cast<double>(gemm.m * gemm.k * gemm.count) * each;
     }
-    return bytes / bandwidth(device_.kernels->memory.efficiency) +
+    return bytes / bandwidth(device_.kernels->memory.cast) +
            kernels * in_seconds(device_.kernels->memory.launch);
   }
 

@@ -26,7 +26,8 @@ bool are_of_nothing(const KernelRates& rates) {
 
 double most_sustained(const KernelRates& rates) {
   double fastest = 0;
-  for (const auto& [dtype, of] : rates.matrix) fastest = std::max(fastest, of.efficiency);
+  for (const auto& [dtype, of] : rates.matrix)
+    fastest = std::max(fastest, of.in_training.value_or(of.efficiency));
   for (const auto& [dtype, of] : rates.attention) fastest = std::max({fastest, of.forward, of.backward});
   return fastest > 0 ? 1 / fastest : 1;
 }
@@ -277,8 +278,9 @@ std::string dump_device(const Device& d) {
   };
   text += fmt::format("kernels {} {} {}\n", k.processors, k.launch.value, k.sustained);
   for (const auto& [dtype, m] : k.matrix) {
-    text += fmt::format("matrix kernels {} {} {} {} {} {} {}\n", name_of(dtype), m.efficiency, m.ramp,
-                        m.tile_128, m.tile_64, m.range.least, m.range.most);
+    text += fmt::format("matrix kernels {} {} {} {} {} {} {} {}\n", name_of(dtype), m.efficiency,
+                        m.in_training.value_or(m.efficiency), m.ramp, m.tile_128,
+                        m.tile_64, m.range.least, m.range.most);
   }
   for (const auto& [dtype, a] : k.attention)
     text += fmt::format("attention kernels {} {}\n", name_of(dtype), attention(a));
@@ -286,8 +288,8 @@ std::string dump_device(const Device& d) {
   if (k.flash_triton) text += fmt::format("flash triton {}\n", attention(*k.flash_triton));
   if (k.scan) text += fmt::format("scan {}\n", attention(*k.scan));
   const MemoryRates& m = k.memory;
-  return text + fmt::format("memory kernels {} {} {} {} {} {} {} {} {} {} {}\n", m.efficiency, m.norm,
-                            m.norm_backward, m.activation, m.rotary, m.permute, m.gather, m.loss,
+  return text + fmt::format("memory kernels {} {} {} {} {} {} {} {} {} {} {} {}\n", m.efficiency, m.norm,
+                            m.norm_backward, m.activation, m.rotary, m.permute, m.gather, m.loss, m.cast,
                             m.launch.value, m.range.least, m.range.most);
 }
 

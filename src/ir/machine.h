@@ -35,6 +35,8 @@ struct FittedRange {
 // Rates of kernels by class and shape, fitted to measurements; what they mean: cost/kernels.h.
 struct MatrixRates {
   double efficiency = 1;             // of the peak, of large tiles
+  // Likewise in training steps, where their products are of another library than those of the table.
+  std::optional<double> in_training{};
   double ramp = 0;                   // of the inner size, to fill and drain the pipeline
   double tile_128 = 1, tile_64 = 1;  // of the efficiency, with smaller tiles
   FittedRange range{};               // of one product
@@ -46,7 +48,7 @@ struct AttentionRates {
 };
 struct MemoryRates {  // of the memory's bandwidth, by kernel
   double efficiency = 1, norm = 1, norm_backward = 1, activation = 1, rotary = 1, permute = 1, gather = 1,
-         loss = 1;
+         loss = 1, cast = 1;
   Time launch;  // as KernelRates::launch, of kernels that only move bytes
   FittedRange range{};
   // What of the L2 cache holds what the kernels before wrote, and how fast it is; 0: not known. Steps that

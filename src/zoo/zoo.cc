@@ -39,6 +39,7 @@ constexpr std::array kZooModels = {
     ZooModel{"gpt2-774m", "models/gpt2-774m.yaml", "GPT-2 large: 36 layers, hidden 1280, 1024 tokens"},
     ZooModel{"gpt3-175b", "models/gpt3-175b.yaml",
              "GPT-3 of 175 billion parameters: 96 layers, hidden 12288, 2048 tokens"},
+    ZooModel{"grok-1", "models/grok-1.yaml", "Grok-1: 64 layers, hidden 6144, 2 of 8 experts, 8192 tokens"},
     ZooModel{"inception_v3", "models/inception_v3.onnx",
              "Inception v3 with its auxiliary classifier, 299x299 images"},
     ZooModel{"jamba-v0.1", "models/jamba-v0.1.yaml",

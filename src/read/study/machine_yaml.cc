@@ -113,7 +113,10 @@ void read_range(const Config& config, FittedRange& found) {
 }
 
 void read_rates(const Config& config, MatrixRates& rates) {
+  // Of the device that this one is like.
+  if (config.has("efficiency")) rates.in_training.reset();
   read_efficiency(config, "efficiency", rates.efficiency);
+  if (config.has("in_training")) read_efficiency(config, "in_training", rates.in_training.emplace());
   rates.ramp = read_number(config, "ramp", rates.ramp);
   read_efficiency(config, "tile_128", rates.tile_128);
   read_efficiency(config, "tile_64", rates.tile_64);
@@ -150,7 +153,7 @@ MemoryRates read_memory_rates(const Config& config, const MemoryRates* known, Ti
     read_efficiency(config, "efficiency", rates.efficiency);
   } else {
     const double usual = read_share(config, "efficiency", 1);
-    rates = {usual, usual, usual, usual, usual, usual, usual, usual, launch};
+    rates = {usual, usual, usual, usual, usual, usual, usual, usual, usual, launch};
   }
   read_efficiency(config, "norm", rates.norm);
   read_efficiency(config, "norm_backward", rates.norm_backward);
@@ -159,6 +162,7 @@ MemoryRates read_memory_rates(const Config& config, const MemoryRates* known, Ti
   read_efficiency(config, "permute", rates.permute);
   read_efficiency(config, "gather", rates.gather);
   read_efficiency(config, "loss", rates.loss);
+  read_efficiency(config, "cast", rates.cast);
   if (const auto own = config.find("launch")) rates.launch = own->time();
   read_range(config, rates.range);
   if (const auto cache = config.find("cache")) rates.cache = cache->bytes();

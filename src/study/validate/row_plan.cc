@@ -219,8 +219,18 @@ void set_capacity(const MeasuredPlan& row, Plan& plan) {
 }
 
 // Recipes set it to 1; Megatron-LM's own tests, which list their arguments, leave it where it is: at the
-// degree of tensor parallelism (megatron/core/parallel_state.py), if they do not say.
+// degree of tensor parallelism (megatron/core/parallel_state.py), if they do not say. So do dgxc-benchmarking's,
+// but for DeepSeek-V3's and, from v25.05 on, Grok's on H100 (column ETP of their README files; NeMo before had no
+// such argument).
 std::int64_t expert_tensor_of(const MeasuredPlan& row) {
+  if (names(row, "dgxc-benchmarking")) {
+    const bool is_first_grok = names(row, "@v24.") || (names(row, "@v25.0") && !names(row, "@v25.05"));
+    const std::string model = lower_case(row.model), device = lower_case(row.device);
+    const bool is_one = model.find("deepseek") != std::string::npos ||
+                        (model.find("grok") != std::string::npos && !is_first_grok &&
+                         device.find("h100") != std::string::npos);
+    return is_one ? 1 : row.tensor;
+  }
   if (row.notes.find(" num-experts=") == std::string::npos) return 1;
   const std::int64_t told = number_after(row.notes, " expert-tensor-parallel-size=");
   return told > 0 ? told : row.tensor;
