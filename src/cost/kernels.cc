@@ -34,6 +34,13 @@ double alignment_of(const Gemm& gemm, Kernel kernel) {
   return kWorst;
 }
 
+// Batched products of 16 bits, as those of attention that is not fused, whose operands do not begin at multiples
+// of 16 bytes: cuBLAS has no kernel for them on matrix units.
+bool leaves_matrix_units(const Gemm& gemm, const Work& work) {
+  const bool is_narrow = work.dtype == DType::fp16 || work.dtype == DType::bf16;
+  return is_narrow && gemm.count > 1 && !is_grouped(gemm) && alignment_of(gemm, work.kernel) < 1;
+}
+
 bool is_flash_triton(Kernel kernel) {
   return kernel == Kernel::flash_triton || kernel == Kernel::flash_triton_backward;
 }
@@ -152,6 +159,10 @@ class Kernels final : public CostModel {
   }
 
   double product_seconds(const Gemm& gemm, const MatrixRates& rates, const Work& work) const {
+    if (leaves_matrix_units(gemm, work)) {
+      constexpr double kAttained = 0.62;  // fitted to BLOOM's steps (docs/models/kernels.md)
+      return 2 * static_cast<double>(gemm.macs()) / (device_.vector_rate.value * kAttained * sustained());
+    }
     const auto processors = device_.kernels->processors;
     const double rate = matrix_rate(device_, work.dtype).value * sustained(rates) *
                         alignment_of(gemm, work.kernel) / static_cast<double>(processors);

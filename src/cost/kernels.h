@@ -11,7 +11,8 @@
 //   Weight gradients write their sums when a tile is done: t grows by 4 bytes (fp16: 2) an element over the
 //   bandwidth. Groups (experts) are kernels of their own, which hide nothing of what they move: arithmetic
 //   and traffic add up. Innermost sizes (k and n; of weight gradients m and n, never the tokens that they
-//   sum over) that are no multiple of 8 elements are loaded in narrower pieces (kAlignment).
+//   sum over) that are no multiple of 8 elements are loaded in narrower pieces (kAlignment); batches of such
+//   products, as of attention that is not fused, leave the matrix units: t = flops / (0.62 x vector rate).
 // Attention (flash): t = flops / (peak x efficiency) x (1 + unseen / keys) x (1 + ramp x SM / tasks), a task
 //   being 128 queries of a head. unseen: 350 keys for what a block of queries takes to start and to end
 //   (loading queries, the first scores, the last sums), under a mask half of the tile of 256 at the diagonal

@@ -23,7 +23,7 @@ Device device_with_rates() {
   rates.matrix[DType::bf16] = {0.5, 0, 1, 1};
   rates.matrix[DType::fp8] = {0.5, 0, 1, 1};
   rates.attention[DType::bf16] = {0.5, 0.25, 0};
-  rates.memory = {0.8, 0.4, 0.2, 0.6, 0.6, 0.1, 0.05, 0.5, Time(2'000'000)};
+  rates.memory = {0.8, 0.4, 0.2, 0.6, 0.6, 0.1, 0.05, 0.5, 0.8, Time(2'000'000)};
   rates.sustained = 0.5;
   device.kernels = rates;
   return device;
@@ -74,6 +74,34 @@ TEST(Kernels, SizesThatAreNoMultiplesOfEightAreSlower) {
 }
 
 // An odd number of tokens is what a weight's gradient sums over; its rows are as wide as the layers.
+TEST(Kernels, BatchedProductsThatAreNotAlignedLeaveMatrixUnits) {
+  const auto cost = burst(device_with_rates());
+  const auto scores = [&](std::int64_t head, DType dtype) {
+    Work work = product(2048, 2048, head, dtype);
+    work.gemms[0].count = 100;
+    return time_in_us(*cost, work) - 5;
+  };
+  const double flops = 2.0 * 2048 * 2048 * 100;
+  EXPECT_NEAR(scores(150, DType::fp16), flops * 150 / (1e13 * 0.62) * 1e6, 1);
+  EXPECT_NEAR(scores(108, DType::bf16), flops * 108 / (1e13 * 0.62) * 1e6, 1);
+  EXPECT_LT(scores(152, DType::fp16), 0.2 * scores(150, DType::fp16));
+}
+
+TEST(Kernels, TrainingHasALibraryOfItsOwn) {
+  Device device = device_with_rates();
+  const Work work = product(2560, 1280, 4096, DType::fp8);
+  const auto products = [&](const CostModel& cost) {
+    // Without what the cast takes: 3 bytes an element, and a kernel.
+    return time_in_us(cost, work) - 5 - 3.0 * 2560 * 4096 / (1e12 * device.kernels->memory.cast) * 1e6 - 2;
+  };
+  const double before = products(*make_cost_model({"kernels", {}, ""}, device));
+  const double table = products(*burst(device));
+  device.kernels->matrix[DType::fp8].in_training = 0.6;
+  device.kernels->memory.cast = 0.4;
+  EXPECT_NEAR(products(*make_cost_model({"kernels", {}, ""}, device)), before * 0.5 / 0.6, 1e-3);
+  EXPECT_NEAR(products(*burst(device)), table, 1e-3);
+}
+
 TEST(Kernels, TokensNeedNoAlignmentInAWeightsGradient) {
   const auto cost = burst(device_with_rates());
   const auto gradient = [](std::int64_t m, std::int64_t n, std::int64_t k) {

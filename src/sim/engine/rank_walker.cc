@@ -344,14 +344,14 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
   if (!issues.empty() && issues[written_node(rank, node)] > 0) {
     const auto r = static_cast<std::int32_t>(&rank - ranks_.data());
     const Time now = context_.queue.now();
-    // The host has not come to it, and is not even on its way: when it will be is known once the call that it
+    // The host has not come to it, and is not even on its way: when it will be is known once the node that it
     // stops at is through.
     if (node > rank.awaited) {
       executors_.recorder.host_waited_for(r, now, 1);
       rank.beyond.push_back(node);
       return;
     }
-    // The call that the host stops at is ready, so the host is through, at the earliest now.
+    // What the host stops at is ready, so the host is through, at the earliest now.
     if (node == rank.awaited) pass_awaited(rank);
     const Time issued = issued_at(rank, node);
     if (issued > now) {
@@ -378,7 +378,7 @@ std::uint32_t RankWalker::next_awaited(const Rank& rank, std::uint32_t from) con
 void RankWalker::pass_awaited(Rank& rank) {
   const Program& program = context_.graph.programs[rank.program];
   const Time now = context_.queue.now();
-  // It issues the call itself and waits for what that needs, so it is there one issue before; all that
+  // It issues the node itself and waits for what that needs, so it is there one issue before; all that
   // follows is later by the wait.
   const Time there = issued_at(rank, rank.awaited) - program.issue_time;
   if (there < now) rank.host_shift += now - there;

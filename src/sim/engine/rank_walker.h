@@ -8,7 +8,8 @@
 // are looked up where they are written. Cost: O(log ready) per node and O(1) per dependence.
 //
 // A host that issues nodes stops at a call of which only the device knows how much it moves
-// (CollectiveCall::counted_on_device) until nothing is left that the call waits for, and goes on from there.
+// (CollectiveCall::counted_on_device), and at what depends on a message that it awaits itself
+// (PointToPoint::stops_host), until nothing is left that the node waits for, and goes on from there.
 // While a rank has calls under way that hold c of its device's n processors (CollectiveCall::processors, of
 // the one that holds most: those of one kind share a stream), its computations go on at (n - c) / n of their
 // pace.
@@ -152,7 +153,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::vector<std::uint32_t> held;  // nodes that wait for nothing but the host
     Time last_held{-1};               // when the latest of them began to
     Time host_shift;  // how much later the host is, seen from what was left out, and for what it waited
-    std::uint32_t awaited = kDone;              // the next call that the host stops at
+    std::uint32_t awaited = kDone;              // the next node that the host stops at
     std::uint32_t passed = 0;                   // nodes before it that it stopped at last
     std::vector<std::uint32_t> beyond;          // nodes behind `awaited` that wait for nothing but the host
     std::vector<std::int32_t> held_processors;  // by calls under way, in ascending order

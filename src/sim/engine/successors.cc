@@ -23,8 +23,27 @@ std::vector<std::uint32_t> issues_of(const Graph& graph, const Program& program)
   return issues;
 }
 
-bool has_counted_calls(const Graph& graph) {
-  return std::ranges::any_of(graph.collectives, &CollectiveCall::counted_on_device);
+bool stops_hosts(const Graph& graph) {
+  return std::ranges::any_of(graph.collectives, &CollectiveCall::counted_on_device) ||
+         std::ranges::any_of(graph.transfers, &PointToPoint::stops_host);
+}
+
+// Of nodes that a host issues: where it stops.
+std::vector<bool> stops_of_host(const Graph& graph, const Program& program,
+                                const std::vector<std::uint32_t>& issues) {
+  std::vector<bool> stops(program.size()), is_awaited(program.size());
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (issues[node] == 0) continue;
+    stops[node] = program.kind[node] == NodeKind::collective &&
+                  graph.collectives[program.payload[node]].counted_on_device;
+    for (const std::uint32_t dependence : program.dependences(node)) {
+      if (program.kind[dependence] != NodeKind::receive || is_awaited[dependence] ||
+          !graph.transfers[program.payload[dependence]].stops_host)
+        continue;
+      stops[node] = is_awaited[dependence] = true;
+    }
+  }
+  return stops;
 }
 
 // Whether of any two nodes on the device the one with the larger id waits for the other.
@@ -60,7 +79,7 @@ bool same_successors(const Graph& graph, const Program& a, const Program& b, boo
   const bool counts = a.issue_time > Time(0);
   return counts == (b.issue_time > Time(0)) && ((!counts && !chains) || a.lane == b.lane) &&
          (!counts || a.parts == b.parts) && parts(a) == parts(b) && (!chains || a.kind == b.kind) &&
-         (!counts || !has_counted_calls(graph) || (a.kind == b.kind && a.payload == b.payload));
+         (!counts || !stops_hosts(graph) || (a.kind == b.kind && a.payload == b.payload));
 }
 
 std::vector<Stretch> stretches_in(const Program& program) {
@@ -81,11 +100,7 @@ Successors::Successors(const Graph& graph, const Program& program, const std::ve
   if (chains) find_chains(program, stretches);
   if (program.issue_time > Time(0)) {
     issues = issues_of(graph, program);
-    const std::uint32_t asked = has_counted_calls(graph) ? program.size() : 0;
-    for (std::uint32_t written = 0; written < asked; ++written) {
-      const bool is_call = program.kind[written] == NodeKind::collective;
-      awaited.push_back(is_call && graph.collectives[program.payload[written]].counted_on_device);
-    }
+    if (stops_hosts(graph)) awaited = stops_of_host(graph, program, issues);
   }
   for (const Stretch& stretch : stretches) reaches.push_back(reach_of(graph, program, stretch.loop));
 }
