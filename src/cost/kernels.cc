@@ -34,8 +34,8 @@ double alignment_of(const Gemm& gemm, Kernel kernel) {
   return kWorst;
 }
 
-// Batched products of 16 bits, as those of attention that is not fused, whose operands do not begin at multiples
-// of 16 bytes: cuBLAS has no kernel for them on matrix units.
+// Batched products of 16 bits, as those of attention that is not fused, whose operands do not begin at
+// multiples of 16 bytes: cuBLAS has no kernel for them on matrix units.
 bool leaves_matrix_units(const Gemm& gemm, const Work& work) {
   const bool is_narrow = work.dtype == DType::fp16 || work.dtype == DType::bf16;
   return is_narrow && gemm.count > 1 && !is_grouped(gemm) && alignment_of(gemm, work.kernel) < 1;

@@ -175,8 +175,8 @@ struct PointToPoint {
   Bytes bytes;
   PeerKind peer_kind = PeerKind::rank;
   std::uint32_t family = 0;
-  // Of a receive: a host that issues nodes stops at the first that depends on it until nothing is left that this
-  // node waits for.
+  // Of a receive: a host that issues nodes stops at the first that depends on it until nothing is left that
+  // this node waits for.
   bool stops_host = false;
 };
 

@@ -279,8 +279,8 @@ std::string dump_device(const Device& d) {
   text += fmt::format("kernels {} {} {}\n", k.processors, k.launch.value, k.sustained);
   for (const auto& [dtype, m] : k.matrix) {
     text += fmt::format("matrix kernels {} {} {} {} {} {} {} {}\n", name_of(dtype), m.efficiency,
-                        m.in_training.value_or(m.efficiency), m.ramp, m.tile_128,
-                        m.tile_64, m.range.least, m.range.most);
+                        m.in_training.value_or(m.efficiency), m.ramp, m.tile_128, m.tile_64, m.range.least,
+                        m.range.most);
   }
   for (const auto& [dtype, a] : k.attention)
     text += fmt::format("attention kernels {} {}\n", name_of(dtype), attention(a));

@@ -34,7 +34,7 @@ struct FittedRange {
 
 // Rates of kernels by class and shape, fitted to measurements; what they mean: cost/kernels.h.
 struct MatrixRates {
-  double efficiency = 1;             // of the peak, of large tiles
+  double efficiency = 1;  // of the peak, of large tiles
   // Likewise in training steps, where their products are of another library than those of the table.
   std::optional<double> in_training{};
   double ramp = 0;                   // of the inner size, to fill and drain the pipeline

@@ -98,10 +98,10 @@ std::uint32_t JobTables::collective(const CollectiveCall& call) {
 }
 
 std::uint32_t JobTables::transfer(const PointToPoint& transfer) {
-  const auto [found, fresh] = transfers_.try_emplace(
-      std::tuple(transfer.peer_kind, transfer.peer, transfer.family, transfer.tag, transfer.bytes.value,
-                 transfer.stops_host),
-      static_cast<std::uint32_t>(graph_.transfers.size()));
+  const auto [found, fresh] =
+      transfers_.try_emplace(std::tuple(transfer.peer_kind, transfer.peer, transfer.family, transfer.tag,
+                                        transfer.bytes.value, transfer.stops_host),
+                             static_cast<std::uint32_t>(graph_.transfers.size()));
   if (fresh) graph_.transfers.push_back(transfer);
   return found->second;
 }

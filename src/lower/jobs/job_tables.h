@@ -76,7 +76,8 @@ class JobTables {
            std::uint32_t>
       collectives_;
   // By peer kind, peer, family, tag, bytes, what the host does.
-  std::map<std::tuple<PeerKind, std::int32_t, std::uint32_t, std::uint32_t, std::int64_t, bool>, std::uint32_t>
+  std::map<std::tuple<PeerKind, std::int32_t, std::uint32_t, std::uint32_t, std::int64_t, bool>,
+           std::uint32_t>
       transfers_;
 };
 

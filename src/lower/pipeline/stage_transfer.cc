@@ -45,10 +45,9 @@ std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const Stag
   transfer.bytes = sent_between_stages(model.shapes[shape].output, job.plan);
   transfer.peer_kind = PeerKind::position;
   transfer.family = tables.family(GroupAxis::pipeline);
-  // Megatron waits for the device after every exchange (batch_p2p_sync of its ModelParallelConfig), but where it
-  // overlaps them.
-  transfer.stops_host =
-      !from_here && !job.plan.overlap_pipeline && job.plan.framework == Framework::megatron;
+  // Megatron waits for the device after every exchange (batch_p2p_sync of its ModelParallelConfig), but where
+  // it overlaps them.
+  transfer.stops_host = !from_here && !job.plan.overlap_pipeline && job.plan.framework == Framework::megatron;
   return transfer;
 }
 

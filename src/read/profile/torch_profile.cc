@@ -108,8 +108,8 @@ std::optional<ComputationKey> product_of(const TraceJson& event) {
   return product_key(gemm, *dtype);
 }
 
-// Whether the ranks of a collective are on several nodes of `devices` each; 0: not known. Ranks are numbered node
-// by node, and listed as "[0, 1, 2]", of long lists the first and the last.
+// Whether the ranks of a collective are on several nodes of `devices` each; 0: not known. Ranks are numbered
+// node by node, and listed as "[0, 1, 2]", of long lists the first and the last.
 bool is_between_nodes(const TraceJson& arguments, std::int64_t ranks, std::int64_t devices) {
   if (devices < 2) return false;
   const std::string listed = trace_text(arguments, "Process Group Ranks");

@@ -8,70 +8,16 @@
 
 #include "base/error.h"
 #include "base/error_testing.h"
+#include "sim/engine/simulate_testing.h"
 
 namespace armilla {
 namespace {
-
-// Nothing here computes anything but fixed delays.
-class NoCost : public CostModel {
- public:
-  Time time(const Work&) const override { return Time(0); }
-  FlopRate peak(DType) const override { return teraflops(1); }
-};
-
-// 1 GB/s moves a byte in a nanosecond.
-Dimension dimension(DimensionKind kind, std::int64_t size, double gigabytes = 1,
-                    Time latency = nanoseconds(100)) {
-  return {"d", kind, size, gigabytes_per_second(gigabytes), latency};
-}
-
-Study study_of(std::vector<Dimension> dimensions) {
-  Study study;
-  for (std::size_t d = 0; d < dimensions.size(); ++d) dimensions[d].name = "d" + std::to_string(d);
-  study.machine.name = "test";
-  study.machine.dimensions = std::move(dimensions);
-  study.machine.device.memory_bandwidth = gigabytes_per_second(3);
-  study.plan.ranks = rank_count(study.machine);
-  study.collectives.chunks = 1;
-  study.collectives.active_chunks = 1;
-  return study;
-}
-
-// Clockwise rings, one dimension after the other.
-Study rings_of(std::vector<Dimension> dimensions) {
-  Study study = study_of(std::move(dimensions));
-  study.collectives.algorithms = {"ring"};
-  study.collectives.decomposition = Decomposition::bandwidth_aware;
-  return study;
-}
-
-// All ranks: a delay each, then the collectives, all issued together.
-Graph graph_with(std::int64_t ranks, const std::vector<CollectiveCall>& calls, Time delay = Time(0)) {
-  Graph graph;
-  graph.ranks = ranks;
-  graph.program_of.assign(static_cast<std::size_t>(ranks), 0);
-  graph.families = {world_family(ranks)};
-  graph.names.add("node");
-  graph.collectives = calls;
-  Program& program = graph.programs.emplace_back();
-  program.role = "rank";
-  const std::uint32_t first =
-      program.add(NodeKind::delay, Phase::other, 1, -1, static_cast<std::uint64_t>(delay.value), {});
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    program.add(NodeKind::collective, Phase::gradient_exchange, 1, -1, i, std::span(&first, 1));
-  }
-  return graph;
-}
 
 Time time_of(const Study& study, const std::vector<CollectiveCall>& calls, bool fold = false) {
   const Graph graph = graph_with(study.plan.ranks, calls);
   const Time played = simulate(graph, study, NoCost(), {.fold = fold, .every_message = true}).iteration;
   EXPECT_EQ(simulate(graph, study, NoCost(), {.fold = fold}).iteration, played);
   return played;
-}
-
-CollectiveCall call(CollectiveKind kind, std::int64_t bytes) {
-  return {kind, Bytes(bytes), 0, 0, 0};
 }
 
 TEST(Simulate, RingCollectivesEqualTheirClosedForms) {
@@ -517,106 +463,6 @@ TEST(Simulate, RecordsOfOneCallInGroupsOfDifferentSizeAreToldApart) {
     EXPECT_EQ(record.group_size, record.program == 0 ? 2 : 3);
 }
 
-// A host that issues nodes is a lane of its own in front of them. It begins with a call whose size the device
-// counts once all that the call waits for is done.
-Graph with_host_nodes(const Graph& graph, Time issue) {
-  Graph explicit_graph = graph;
-  for (Program& program : explicit_graph.programs) {
-    const Program original = std::exchange(program, {});
-    std::vector<std::uint32_t> place, issued;
-    for (std::uint32_t node = 0; node < original.size(); ++node) {
-      std::vector<std::uint32_t> dependences;
-      for (const std::uint32_t before : original.dependences(node)) dependences.push_back(place[before]);
-      if (original.has_parts(node)) {
-        if (!issued.empty()) dependences.push_back(issued.front());
-      } else if (original.lane[node] == Lane::device || original.lane[node] == Lane::communication) {
-        std::vector<std::uint32_t> before = issued;
-        if (original.kind[node] == NodeKind::collective &&
-            graph.collectives[original.payload[node]].counted_on_device)
-          before.insert(before.end(), dependences.begin(), dependences.end());
-        issued.assign(1, program.add(NodeKind::delay, Phase::other, 1, -1,
-                                     static_cast<std::uint64_t>(issue.value), before));
-        program.lane.back() = Lane::host;
-        dependences.push_back(issued.front());
-      }
-      place.push_back(
-          program.add(original.kind[node], Phase::other, 1, -1, original.payload[node], dependences));
-      program.lane.back() = original.lane[node];
-    }
-  }
-  return explicit_graph;
-}
-
-// Some along with the one before.
-TEST(Simulate, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
-  std::mt19937 random(11);
-  const Study study = study_of({dimension(DimensionKind::ring, 4)});
-  for (int round = 0; round < 50; ++round) {
-    Graph graph = graph_with(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
-    Program& program = graph.programs.front();
-    for (int i = 0; i < 12; ++i) {
-      std::vector<std::uint32_t> before;
-      for (std::uint32_t node = 0; node < program.size(); ++node) {
-        if (random() % 4 == 0) before.push_back(node);
-      }
-      const std::uint32_t node =
-          program.add(NodeKind::delay, Phase::other, 1, -1, random() % 2'000'000, before);
-      if (random() % 6 == 0) {
-        program.lane.back() = Lane::none;
-      } else if (random() % 3 == 0) {
-        graph.parts.resize(1);
-        program.set_parts(node, 0);
-      }
-    }
-    const Time issue = nanoseconds(static_cast<std::int64_t>(random() % 1500));
-    program.issue_time = issue;
-    const Result issued = simulate(graph, study, NoCost(), {});
-    const Result played = simulate(with_host_nodes(graph, issue), study, NoCost(), {});
-    EXPECT_EQ(issued.iteration, played.iteration);
-    ASSERT_EQ(issued.classes.size(), 1U);
-    EXPECT_EQ(issued.classes[0].compute, played.classes[0].compute);
-  }
-}
-
-// Calls of known size and of one that the device counts, computations, and nodes that are not issued.
-TEST(Simulate, AHostWaitsForWhatTheDeviceCounts) {
-  std::mt19937 random(12);
-  const Study study = study_of({dimension(DimensionKind::ring, 4)});
-  int later = 0;
-  for (int round = 0; round < 100; ++round) {
-    Graph graph = graph_with(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
-    graph.collectives.push_back(graph.collectives.front());
-    Program& program = graph.programs.front();
-    for (int i = 0; i < 16; ++i) {
-      std::vector<std::uint32_t> before;
-      for (std::uint32_t node = 0; node < program.size(); ++node) {
-        if (random() % 4 == 0) before.push_back(node);
-      }
-      if (random() % 3 == 0) {
-        // Collectives of one communicator follow each other.
-        for (std::uint32_t node = 0; node < program.size(); ++node) {
-          if (program.kind[node] == NodeKind::collective && std::ranges::find(before, node) == before.end())
-            before.push_back(node);
-        }
-        program.add(NodeKind::collective, Phase::other, 1, -1, random() % 2, before);
-        continue;
-      }
-      program.add(NodeKind::delay, Phase::other, 1, -1, random() % 2'000'000, before);
-      if (random() % 6 == 0) program.lane.back() = Lane::none;
-    }
-    program.issue_time = nanoseconds(static_cast<std::int64_t>(1 + random() % 1500));
-    const Time known = simulate(graph, study, NoCost(), {}).iteration;
-    graph.collectives.back().counted_on_device = true;
-    const Result counted = simulate(graph, study, NoCost(), {});
-    const Result played = simulate(with_host_nodes(graph, program.issue_time), study, NoCost(), {});
-    EXPECT_EQ(counted.iteration, played.iteration);
-    EXPECT_EQ(counted.classes[0].compute, played.classes[0].compute);
-    EXPECT_GE(counted.iteration, known);
-    later += counted.iteration > known ? 1 : 0;
-  }
-  EXPECT_GT(later, 20);
-}
-
 // A quarter of the device is held for as long as the collective takes.
 TEST(Simulate, ComputationIsSlowerBesideWhatHoldsProcessors) {
   Study study = study_of({dimension(DimensionKind::ring, 4)});
@@ -675,19 +521,6 @@ TEST(Simulate, ComputationIsAsSlowAsBesideTheCallThatHoldsMost) {
     const double lost = held(0, one, 32) + held(one, both, second);
     EXPECT_NEAR(static_cast<double>(result.iteration.value), kLong + lost, 4) << first << ", " << second;
   }
-}
-
-TEST(Simulate, WaitingForTheHostIsNeitherComputingNorCommunicating) {
-  Graph graph = graph_with(1, {}, microseconds(2));
-  Program& program = graph.programs.front();
-  program.add(NodeKind::delay, Phase::other, 1, -1, 5'000'000, {});
-  program.add(NodeKind::delay, Phase::other, 1, -1, 1'000'000, {});
-  program.issue_time = microseconds(3);
-  // 3-5, 6-11, and 11-12: issued at 9.
-  const Result result = simulate(graph, study_of({}), NoCost(), {});
-  EXPECT_EQ(result.iteration, microseconds(12));
-  EXPECT_EQ(result.classes[0].compute, microseconds(8));
-  EXPECT_EQ(result.classes[0].host_waits, microseconds(4));
 }
 
 // Leaves of four devices, all below each spine; links of 1 GB/s and 100 ns.

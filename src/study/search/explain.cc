@@ -92,8 +92,8 @@ class Neighbours {
     found_.push_back(std::move(neighbour));
   }
 
-  // With one of the other axes changed, too: of plans that fit, where there are any, the one with the least of
-  // the tighter bounds. (Which axes stand in the way the error says only of the first that does.)
+  // With one of the other axes changed, too: of plans that fit, where there are any, the one with the least
+  // of the tighter bounds. (Which axes stand in the way the error says only of the first that does.)
   void make_legal(Neighbour& neighbour, std::size_t number, std::int64_t point,
                   std::optional<std::size_t> changed) {
     const SearchBase& base = space_.bases()[number];

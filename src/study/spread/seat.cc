@@ -127,8 +127,8 @@ void Seat::keep() {
 }
 
 void Seat::serve(const std::function<std::string(const Piece&)>& perform) {
-  // Whatever the command has done with them. A runner that is told to end is a runner that dies; Ctrl-C, which
-  // the whole job is told, is for the leader.
+  // Whatever the command has done with them. A runner that is told to end is a runner that dies; Ctrl-C,
+  // which the whole job is told, is for the leader.
   ::signal(SIGTERM, SIG_DFL);
   ::signal(SIGINT, SIG_IGN);
   for (;;) {

@@ -211,10 +211,10 @@ class Sweep {
   void tell_damage() {
     const std::int64_t damaged = database_.damaged();
     if (damaged == 0) return;
-    result_.notes.push_back(damaged == 1
-                                ? fmt::format("{}: 1 run was damaged, and is done again", request_.database)
-                                : fmt::format("{}: {} runs were damaged, and are done again",
-                                              request_.database, damaged));
+    result_.notes.push_back(
+        damaged == 1
+            ? fmt::format("{}: 1 run was damaged, and is done again", request_.database)
+            : fmt::format("{}: {} runs were damaged, and are done again", request_.database, damaged));
   }
 
   void keep(std::size_t i) {

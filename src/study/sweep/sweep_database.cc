@@ -56,8 +56,7 @@ std::string in_sql_quotes(const std::string& text, char quote) {
 // Of a row: bytes that have changed since it was written would change an answer unseen.
 std::string digest_of(const SweepRun& run) {
   std::string text = fmt::format("{} {} {:a}", run.hash, name_of(run.state), run.elapsed_seconds);
-  for (const double figure : run.figures)
-    text += std::isnan(figure) ? " none" : fmt::format(" {:a}", figure);
+  for (const double figure : run.figures) text += std::isnan(figure) ? " none" : fmt::format(" {:a}", figure);
   return digest_text(text + "\n" + run.message);
 }
 
@@ -65,14 +64,16 @@ std::string digest_of(const SweepRun& run) {
 
 SweepDatabase::SweepDatabase(const std::string& path)
     : database_(path, form_of_sweeps()),
-      find_(database_, "SELECT state, message, elapsed_s, digest" + columns(", {name}") + " FROM run WHERE hash = ?"),
+      find_(database_,
+            "SELECT state, message, elapsed_s, digest" + columns(", {name}") + " FROM run WHERE hash = ?"),
       // A run that is done again keeps its row: its values name the row by number.
-      add_(database_, "INSERT INTO run (hash, armilla, finished, elapsed_s, state, message, settings, digest" +
-                          columns(", {name}") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?" + columns(", ?") +
-                          ") ON CONFLICT (hash) DO UPDATE SET finished = excluded.finished, elapsed_s = "
-                          "excluded.elapsed_s, state = excluded.state, message = excluded.message, digest = "
-                          "excluded.digest" +
-                          columns(", {name} = excluded.{name}")),
+      add_(database_,
+           "INSERT INTO run (hash, armilla, finished, elapsed_s, state, message, settings, digest" +
+               columns(", {name}") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?" + columns(", ?") +
+               ") ON CONFLICT (hash) DO UPDATE SET finished = excluded.finished, elapsed_s = "
+               "excluded.elapsed_s, state = excluded.state, message = excluded.message, digest = "
+               "excluded.digest" +
+               columns(", {name} = excluded.{name}")),
       add_value_(database_, "INSERT OR REPLACE INTO value SELECT id, ?, ? FROM run WHERE hash = ?") {}
 
 bool SweepDatabase::find(SweepRun& run) {

@@ -241,7 +241,8 @@ TEST_F(SweepTest, DamagedRunsAreDoneAgain) {
   for (const std::string damage :
        {"UPDATE run SET iteration_time_s = iteration_time_s + 1e-9 WHERE id = 1",
         "UPDATE run SET energy_j = NULL WHERE id = 2", "UPDATE run SET state = 'failed' WHERE id = 1",
-        "UPDATE run SET message = '' WHERE state = 'failed'", "UPDATE run SET tensor = tensor + 1 WHERE id = 2"}) {
+        "UPDATE run SET message = '' WHERE state = 'failed'",
+        "UPDATE run SET tensor = tensor + 1 WHERE id = 2"}) {
     SCOPED_TRACE(damage);
     { Database(database_, {"database of sweeps", 0x41726d57, 4, ""}).execute(damage); }
     const SweepResult second = run(text);

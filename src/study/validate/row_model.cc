@@ -281,11 +281,10 @@ void check_namesake(const MeasuredPlan& row, const ModelSource& source, const st
   ModelSource own;
   own.name = source.name;
   const ModelFacts facts = read_model(own, 1).facts;
-  for (const auto& [column, said, has] : {std::tuple("hidden", row.hidden, facts.hidden),
-                                          std::tuple("heads", row.heads, facts.heads)}) {
+  for (const auto& [column, said, has] :
+       {std::tuple("hidden", row.hidden, facts.hidden), std::tuple("heads", row.heads, facts.heads)}) {
     if (said == 0 || has == 0 || said == has) continue;
-    throw Error(where,
-                fmt::format("{} {} of '{:.60}': {} has {}", column, said, row.model, source.name, has),
+    throw Error(where, fmt::format("{} {} of '{:.60}': {} has {}", column, said, row.model, source.name, has),
                 "name another model of the zoo (armilla list models), or leave the column empty");
   }
 }

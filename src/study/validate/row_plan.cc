@@ -219,9 +219,9 @@ void set_capacity(const MeasuredPlan& row, Plan& plan) {
 }
 
 // Recipes set it to 1; Megatron-LM's own tests, which list their arguments, leave it where it is: at the
-// degree of tensor parallelism (megatron/core/parallel_state.py), if they do not say. So do dgxc-benchmarking's,
-// but for DeepSeek-V3's and, from v25.05 on, Grok's on H100 (column ETP of their README files; NeMo before had no
-// such argument).
+// degree of tensor parallelism (megatron/core/parallel_state.py), if they do not say. So do
+// dgxc-benchmarking's, but for DeepSeek-V3's and, from v25.05 on, Grok's on H100 (column ETP of their README
+// files; NeMo before had no such argument).
 std::int64_t expert_tensor_of(const MeasuredPlan& row) {
   if (names(row, "dgxc-benchmarking")) {
     const bool is_first_grok = names(row, "@v24.") || (names(row, "@v25.0") && !names(row, "@v25.05"));
