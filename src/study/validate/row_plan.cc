@@ -255,9 +255,24 @@ void set_loss(const MeasuredPlan& row, Plan& plan) {
     plan.loss = LossKernel::wide;
 }
 
+// dgxc-benchmarking's tables of MaxText tell it in the text above them: 2 samples per device.
+std::int64_t global_batch_of(const MeasuredPlan& row) {
+  const bool is_told = row.global_batch > 0 || !names(row, "dgxc-benchmarking") || !names(row, "maxtext");
+  return is_told ? row.global_batch : 2 * row.devices;
+}
+
+// MaxText counts samples per device, of which context parallelism gives a group of devices one.
+double micro_batch_of(const MeasuredPlan& row) {
+  const bool is_part = row.micro_batch < 1 && names(row, "maxtext");
+  return is_part ? row.micro_batch * static_cast<double>(row.context) : row.micro_batch;
+}
+
 }  // namespace
 
-PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::string& where) {
+PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std::string& where) {
+  MeasuredPlan row = given;
+  row.global_batch = global_batch_of(row);
+  row.micro_batch = micro_batch_of(row);
   if (row.global_batch == 0) throw Error(where, "the global batch is not known", "give global_batch");
   if (row.devices == 0) throw Error(where, "the number of GPUs is not known", "give gpus");
   PlanRequest request;
@@ -285,8 +300,9 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   plan.overlap_tensor = schedule.find("async") != std::string::npos && row.tensor > 1;
   plan.virtual_stages = std::max<std::int64_t>(1, row.virtual_stages);
   if (row.virtual_stages == 0 && names(row, "interleaved") && row.pipeline > 1) {
+    constexpr std::int64_t kMostChunks = 8;  // 92 layers on 4 stages are hardly in 23
     const std::int64_t of_stage = layers / row.pipeline;
-    for (std::int64_t chunks = 2; chunks <= of_stage; ++chunks) {
+    for (std::int64_t chunks = 2; chunks <= std::min(of_stage, kMostChunks); ++chunks) {
       if (of_stage % chunks != 0) continue;
       plan.virtual_stages = chunks;
       break;

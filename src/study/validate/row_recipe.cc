@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
+#include <regex>
 #include <string>
 #include <string_view>
 
@@ -13,26 +13,18 @@
 namespace armilla {
 namespace {
 
-// Of a NeMo container, 2606 for "26.06"; 0: the row names none.
+// Of a NeMo container, 260600 for "26.06" and 260201 for "26.02.01"; 0: the row names none.
 int release_of(const MeasuredPlan& row) {
-  constexpr std::string_view kContainer = " nemo container";
-  constexpr std::size_t kLength = 5;  // of "26.06"
+  constexpr int kOfMonth = 100;
+  static const std::regex kContainer(R"((\d\d)\.(\d\d)(?:\.(\d\d))?\S* nemo container)");
   const std::string notes = lower_case(row.notes);
-  const std::size_t end = notes.find(kContainer);
-  if (end == std::string::npos) return 0;
-  const std::size_t before = end == 0 ? std::string::npos : notes.find_last_of(' ', end - 1);
-  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-  const std::string_view text = std::string_view(notes).substr(begin, std::min(kLength, end - begin));
-  int release = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_digit = std::isdigit(static_cast<unsigned char>(text[i])) != 0;
-    if (i == 2 ? text[i] != '.' : !is_digit) return 0;
-    if (is_digit) release = release * 10 + (text[i] - '0');
-  }
-  return text.size() == kLength ? release : 0;
+  std::smatch release;
+  if (!std::regex_search(notes, release, kContainer)) return 0;
+  const int patch = release[3].matched ? std::stoi(release[3]) : 0;
+  return (std::stoi(release[1]) * kOfMonth + std::stoi(release[2])) * kOfMonth + patch;
 }
 
-constexpr int kLast = 9999;
+constexpr int kLast = 999999;
 
 // What the recipes of a model on a device turn on, in these releases. Names are in lower case; what is left
 // empty is any. Several rows may be of one measurement.
@@ -41,71 +33,96 @@ struct Recipe {
   std::string_view device = {};  // that the row's name of it has
   int first = 0, last = kLast;
   std::string_view precision = {};
-  bool over_chunks = false;   // with several model chunks per rank alone
-  bool overlaps = false;      // moe_a2a_overlap
-  bool is_one_graph = false;  // cuda_graph_impl full_iteration, with fused experts
+  std::int64_t stages = 0;   // of the pipeline; 0: any
+  bool over_chunks = false;  // with several model chunks per rank alone
+  bool overlaps = false;     // moe_a2a_overlap
+  bool is_graph = false;     // cuda_graph_impl full_iteration, with fused experts; of 25.09 cuda_graphs
   // moe_flex_dispatcher_backend, DeepEP or HybridEP, which send a token once to every rank with
   // experts of it.
   bool once_per_rank = false;
 };
-constexpr int kWholeGraphs = 2606;
+constexpr int kWholeGraphs = 260600;
 constexpr std::array kRecipes = {
     Recipe{.model = "qwen3",
            .device = "gb",
            .first = kWholeGraphs,
            .precision = "mxfp8",
            .overlaps = true,
-           .is_one_graph = true},
+           .is_graph = true},
     Recipe{.model = "deepseekv3",
            .device = "gb",
            .first = kWholeGraphs,
            .precision = "mxfp8",
            .overlaps = true,
-           .is_one_graph = true},
+           .is_graph = true},
     Recipe{.model = "gpt oss",
            .device = "gb",
            .first = kWholeGraphs,
            .precision = "mxfp8",
            .overlaps = true,
-           .is_one_graph = true},
-    Recipe{.model = "gpt oss", .device = "gb200", .first = 2604, .precision = "bf16", .overlaps = true},
-    Recipe{.model = "qwen3", .device = "h100", .over_chunks = true, .overlaps = true},
-    Recipe{.model = "qwen3", .device = "b200", .last = 2511, .over_chunks = true, .overlaps = true},
-    Recipe{.model = "deepseekv3", .device = "h100", .last = 2511, .overlaps = true},
-    Recipe{.model = "qwen3", .device = "gb", .first = 2511, .once_per_rank = true},
-    Recipe{.model = "qwen3 30b", .device = "b300", .first = 2602, .once_per_rank = true},
-    Recipe{.model = "qwen3 30b", .device = "h100", .first = 2602, .once_per_rank = true},
-    Recipe{.model = "gpt oss", .device = "gb200", .first = 2604, .once_per_rank = true},
+           .is_graph = true},
+    Recipe{.model = "gpt oss", .device = "gb200", .first = 260400, .precision = "bf16", .overlaps = true},
+    Recipe{.model = "qwen3 30b",
+           .device = "b300",
+           .first = kWholeGraphs,
+           .precision = "mxfp8",
+           .overlaps = true,
+           .is_graph = true},
+    // Tokens are dropped there, so that buffers have fixed sizes (run_script.py of v0.1.0).
+    Recipe{.model = "qwen3 30b", .device = "b200", .last = 250999, .is_graph = true},
+    Recipe{.model = "qwen3", .device = "gb200", .last = 250999, .is_graph = true},
+    Recipe{.model = "qwen3", .device = "h100", .first = 251100, .over_chunks = true, .overlaps = true},
+    Recipe{.model = "qwen3",
+           .device = "b200",
+           .first = 251100,
+           .last = 251199,
+           .over_chunks = true,
+           .overlaps = true},
+    Recipe{.model = "deepseekv3",
+           .device = "b200",
+           .first = 260401,
+           .stages = 8,
+           .overlaps = true,
+           .once_per_rank = true},
+    Recipe{.model = "deepseekv3", .device = "h100", .last = 251199, .overlaps = true},
+    Recipe{.model = "qwen3", .device = "gb", .first = 251100, .once_per_rank = true},
+    Recipe{.model = "qwen3 30b", .device = "b300", .first = 260200, .once_per_rank = true},
+    Recipe{.model = "qwen3 30b", .device = "h100", .first = 260200, .once_per_rank = true},
+    Recipe{.model = "qwen3 30b", .device = "b200", .first = 260201, .once_per_rank = true},
+    Recipe{.model = "qwen3 235b", .device = "b300", .first = 260401, .once_per_rank = true},
+    Recipe{.model = "kimi k2", .device = "gb300", .first = 260201, .once_per_rank = true},
+    Recipe{.model = "gpt oss", .device = "gb200", .first = 260400, .once_per_rank = true},
     Recipe{.model = "gpt oss",
            .device = "gb300",
            .first = kWholeGraphs,
            .precision = "mxfp8",
            .once_per_rank = true},
-    Recipe{.model = "gpt oss", .device = "b200", .first = 2604, .once_per_rank = true},
-    Recipe{.model = "gpt oss", .device = "b300", .first = 2604, .once_per_rank = true},
-    Recipe{.model = "nemotron 3", .first = 2602, .once_per_rank = true},
+    Recipe{.model = "gpt oss", .device = "b200", .first = 260400, .once_per_rank = true},
+    Recipe{.model = "gpt oss", .device = "b300", .first = 260400, .once_per_rank = true},
+    Recipe{.model = "nemotron 3", .first = 260200, .once_per_rank = true},
 };
 
 // What recipes compute again in the backward pass (recompute_modules of workload_base_configs.py in the tags
-// v0.1.0 for 25.09, v0.2.0 for 25.11, v0.3.0 for 26.02, v0.4.0 for 26.04, v0.5.0 for 26.06, and of
-// perf_recipes in v0.6.0 for 26.08): the first row that fits counts. `variant` is a word of the row's model.
-// Precisions: bf16; cs, by current scaling ("FP8"); mx; nvfp4.
+// v0.1.0 for 25.09, v0.2.0 for 25.11, v0.3.0 for 26.02, v0.3.1 for 26.02.01, v0.4.0 for 26.04, v0.4.2 for
+// 26.04.01, v0.5.0 for 26.06, and of perf_recipes in v0.6.0 for 26.08): the first row that fits counts.
+// `variant` is a word of the row's model. Precisions: bf16; cs, by current scaling ("FP8"); mx; nvfp4.
 struct Recomputed {
   std::string_view model = {}, device = {};
   int first = 0, last = kLast;
   std::string_view precision = {}, variant = {};
+  std::int64_t stages = 0;  // of the pipeline; 0: any
   Parts modules = {};
 };
 constexpr std::array kRecomputed = {
     Recomputed{.model = "deepseekv3", .device = "h100", .modules = {Part::mla_up_proj, Part::mlp}},
     Recomputed{.model = "deepseekv3",
                .device = "gb200",
-               .last = 2509,
+               .last = 250999,
                .variant = "tokendrop",
                .modules = {Part::mla_up_proj}},
     Recomputed{
-        .model = "deepseekv3", .device = "gb200", .last = 2509, .modules = {Part::mla_up_proj, Part::mlp}},
-    Recomputed{.model = "deepseekv3", .device = "gb200", .last = 2602, .modules = {Part::mla_up_proj}},
+        .model = "deepseekv3", .device = "gb200", .last = 250999, .modules = {Part::mla_up_proj, Part::mlp}},
+    Recomputed{.model = "deepseekv3", .device = "gb200", .last = 260299, .modules = {Part::mla_up_proj}},
     Recomputed{.model = "deepseekv3", .device = "gb200", .precision = "bf16", .modules = {Part::mla_up_proj}},
     Recomputed{.model = "deepseekv3",
                .device = "gb200",
@@ -113,21 +130,27 @@ constexpr std::array kRecomputed = {
                .precision = "mx",
                .modules = {Part::mla_up_proj}},
     Recomputed{.model = "deepseekv3", .device = "gb200", .modules = {Part::mlp}},
-    Recomputed{.model = "deepseekv3", .device = "gb300", .last = 2511, .modules = {Part::moe_act}},
+    Recomputed{.model = "deepseekv3", .device = "gb300", .last = 251199, .modules = {Part::moe_act}},
     Recomputed{.model = "deepseekv3", .device = "gb300", .precision = "bf16", .modules = {Part::moe_act}},
     Recomputed{.model = "deepseekv3", .device = "gb300", .first = kWholeGraphs, .precision = "mx"},
     Recomputed{.model = "deepseekv3", .device = "gb300", .modules = {Part::mla_up_proj}},
     Recomputed{.model = "deepseekv3",
                .device = "b300",
-               .first = 2602,
-               .last = 2602,
+               .first = 260200,
+               .last = 260299,
                .precision = "bf16",
                .modules = {Part::mla_up_proj, Part::moe_act, Part::layernorm}},
+    Recomputed{.model = "deepseekv3",
+               .device = "b200",
+               .first = 260401,
+               .stages = 8,
+               .modules = {Part::mla_up_proj, Part::mlp}},
     Recomputed{.model = "deepseekv3",
                .device = "b200",
                .first = kWholeGraphs,
                .precision = "mx",
                .modules = {Part::mla_up_proj, Part::mlp}},
+    Recomputed{.model = "kimi k2", .device = "gb300", .first = 260201, .modules = {Part::mla_up_proj}},
     Recomputed{.model = "deepseekv3",
                .device = "b200",
                .first = kWholeGraphs,
@@ -145,7 +168,7 @@ constexpr std::array kRecomputed = {
                .modules = {Part::moe, Part::layernorm}},
     Recomputed{.model = "nemotron 3 nano",
                .device = "h100",
-               .last = kWholeGraphs,
+               .last = 260699,
                .modules = {Part::moe, Part::layernorm, Part::core_attn, Part::moe_act}},
     Recomputed{.model = "nemotron 3 nano", .device = "h100", .modules = {Part::layernorm}},
     Recomputed{.model = "nemotron 3 nano"},
@@ -202,6 +225,7 @@ bool is_of(const MeasuredPlan& row, const Recipe& recipe) {
   return is_device(row, recipe.device) && begins_with_name(row.model, recipe.model) &&
          release >= recipe.first && release <= recipe.last &&
          (recipe.precision.empty() || lower_case(row.precision) == recipe.precision) &&
+         (recipe.stages == 0 || recipe.stages == row.pipeline) &&
          (!recipe.over_chunks || row.virtual_stages > 1);
 }
 
@@ -213,6 +237,7 @@ const Recomputed* recomputed_by_recipe(const MeasuredPlan& row) {
     return begins_with_name(row.model, recipe.model) && is_device(row, recipe.device) &&
            release >= recipe.first && release <= recipe.last &&
            (recipe.precision.empty() || is_scaled_so(row, recipe.precision)) &&
+           (recipe.stages == 0 || recipe.stages == row.pipeline) &&
            lower_case(row.model).find(recipe.variant) != std::string::npos;
   });
   return found == kRecomputed.end() ? nullptr : &*found;
@@ -267,9 +292,12 @@ void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
   const std::optional<bool> says_overlap = either("a2a overlap", "all-to-all overlap");
   const std::optional<bool> says_backend = either("deepep", "hybridep");
   if (says_overlap.value_or(is_on(&Recipe::overlaps, row))) plan.schedule = "combined-1f1b";
-  if (says_backend.value_or(is_on(&Recipe::once_per_rank, row)))
+  if (says_backend.value_or(is_on(&Recipe::once_per_rank, row))) {
     plan.expert_dispatch = ExpertDispatch::deduplicated;
-  if (is_on(&Recipe::is_one_graph, row)) {
+  } else if (says_backend) {
+    plan.expert_dispatch = ExpertDispatch::per_expert;
+  }
+  if (is_on(&Recipe::is_graph, row)) {
     plan.host = Host::compiled;
     plan.issue_time.reset();
   }

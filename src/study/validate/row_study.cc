@@ -266,6 +266,10 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
     study.request.plan.scatter_gather = true;
     study.request.plan.overlap_pipeline = false;
   }
+  if (names(row, "no overlap of dp")) {
+    study.request.plan.overlap = study.request.plan.overlap_parameters = false;
+    study.request.plan.overlap_pipeline = false;
+  }
   // Weight gradients that go through autograd are added up in a pass of their own.
   if (names(row, "deepspeed") || names(row, "internevo") || is_plain_pytorch(row) ||
       names(row, "no-gradient-accumulation-fusion=true"))
