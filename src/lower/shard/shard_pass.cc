@@ -19,6 +19,8 @@ namespace {
 // Pieces that a product and the collective beside it are cut into.
 constexpr std::int64_t kPieces = 4;
 
+constexpr int kBitsUncast = 16;  // bits of what is cast
+
 // Traffic alone is work: a copy has bytes and no arithmetic.
 bool is_nothing(const Work& work) {
   return work.kind == WorkKind::none || (work.flops.value == 0 && work.bytes.value == 0);
@@ -42,6 +44,7 @@ class BlockWriter {
       const Operator& each = model.operators[i];
       works_.push_back(shard_operator(model, each, layout, plan, may_be_narrow(each, block, plan, wide)));
     }
+    for (Entry& entry : entries_) gather_narrow(entry);
     find_runs();
   }
 
@@ -184,6 +187,42 @@ class BlockWriter {
     return step;
   }
 
+  bool is_narrow(const Work& of) const {
+    return of.kind == WorkKind::matrix && (of.dtype == DType::fp8 || of.dtype == DType::fp4) &&
+           bits_of(floats_) == kBitsUncast;
+  }
+
+  // Of a tensor in 16 bits, that is cast before it is gathered: elements and scales, and both once more where
+  // rows and columns are scaled apart and both are needed. Never more than as it is.
+  Bytes cast_bytes(Bytes whole, DType dtype, bool both_ways) const {
+    // Of 4 bits 16 elements share a scale, of 8 under block scaling 32; a scale has 8 bits.
+    const std::int64_t block = dtype == DType::fp4 ? 16 : plan_.scaling == Scaling::block ? 32 : 0;
+    const std::int64_t of_32 = 32 * bits_of(dtype) + (block > 0 ? 8 * 32 / block : 0);
+    const std::int64_t copies = block > 0 && both_ways ? 2 : 1;
+    // A remainder is counted as it is: half a kilobyte at most, and nothing overflows.
+    const std::int64_t all = 32 * kBitsUncast;
+    return Bytes(std::min(whole.value, whole.value / all * of_32 * copies + whole.value % all));
+  }
+
+  // What products of 8 bits and less read is cast first and gathered so, forward and for weight gradients.
+  void gather_narrow(Entry& entry) const {
+    if (entry.conversion != Conversion::enter || entry.last_product == UINT32_MAX || !entry.forward ||
+        entry.forward->axis != GroupAxis::tensor || !is_narrow(work(entry.first).forward) ||
+        !is_narrow(work(entry.last_product).forward))
+      return;
+    const DType dtype = work(entry.first).forward.dtype;
+    entry.forward->bytes = cast_bytes(entry.forward->bytes, dtype, false);
+    if (entry.again) entry.again->bytes = cast_bytes(entry.again->bytes, dtype, false);
+  }
+
+  // Likewise gradients of what was scattered, which both gradients of the product read.
+  Exit narrow_exit(std::uint32_t i) const {
+    Exit exit = exit_of(model_, layout_, op(i), floats_);
+    if (exit.backward && exit.backward->axis == GroupAxis::tensor && is_narrow(work(i).forward))
+      exit.backward->bytes = cast_bytes(exit.backward->bytes, work(i).forward.dtype, true);
+    return exit;
+  }
+
   // Rounded up: all pieces together may be a few bytes more than the whole.
   static CollectiveStep piece_of(CollectiveStep whole) {
     whole.bytes = Bytes(rounded_up(whole.bytes.value, kPieces));
@@ -209,7 +248,7 @@ class BlockWriter {
     }
     const Operator& here = op(i);
     bring_home(writer, i);
-    const Exit exit = exit_of(model_, layout_, here, floats_);
+    const Exit exit = narrow_exit(i);
     const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) {
       return known.first == i && known.forward && gathers_in_pieces(i, known);
     });
@@ -355,7 +394,7 @@ class BlockWriter {
     });
     // Whatever was held back for an earlier entry is issued before work that belongs to none.
     if (!enters && !puts_off_) flush(writer);
-    const Exit exit = exit_of(model_, layout_, here, floats_);
+    const Exit exit = narrow_exit(i);
     const bool in_pieces = exit.backward && plan_.overlap_tensor && can_cut(work(i).input_gradient, kPieces);
     if (exit.backward && !in_pieces) communicate(writer, collective(i, *exit.backward, phase));
     if (here.exchange == Exchange::dispatch)
