@@ -78,7 +78,7 @@ TEST(Kernels, BatchedProductsThatAreNotAlignedLeaveMatrixUnits) {
   const auto cost = burst(device_with_rates());
   const auto scores = [&](std::int64_t head, DType dtype) {
     Work work = product(2048, 2048, head, dtype);
-    work.gemms[0].count = 100;
+    work.gemms = {{2048, 2048, head, 100, false}};
     return time_in_us(*cost, work) - 5;
   };
   const double flops = 2.0 * 2048 * 2048 * 100;

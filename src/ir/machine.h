@@ -34,12 +34,12 @@ struct FittedRange {
 
 // Rates of kernels by class and shape, fitted to measurements; what they mean: cost/kernels.h.
 struct MatrixRates {
-  double efficiency = 1;  // of the peak, of large tiles
-  // Likewise in training steps, where their products are of another library than those of the table.
-  std::optional<double> in_training{};
+  double efficiency = 1;             // of the peak, of large tiles
   double ramp = 0;                   // of the inner size, to fill and drain the pipeline
   double tile_128 = 1, tile_64 = 1;  // of the efficiency, with smaller tiles
-  FittedRange range{};               // of one product
+  // The efficiency in training steps, where their products are of another library than those of the table.
+  std::optional<double> in_training{};
+  FittedRange range{};  // of one product
 };
 struct AttentionRates {
   double forward = 1, backward = 1;  // of the peak

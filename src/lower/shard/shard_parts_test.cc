@@ -217,5 +217,41 @@ TEST(ExpertCapacity, OneHotDispatchIsProductsWithMasks) {
               ElementsAre(Gemm{kRows, kWidth, kTokens, 1, false}, Gemm{kTokens, kRows, kWidth, 1, false}));
 }
 
+// Transformer Engine casts first; what both gradients read is scaled by rows and by columns, where
+// blocks are.
+TEST(ShardParts, WhatIsCastIsGatheredSo) {
+  constexpr std::int64_t kWhole = 2048 * 12288 * 2;
+  struct Case {
+    DType precision;
+    Scaling scaling;
+    std::int64_t once, both_ways;
+  };
+  for (const Case& expected : {Case{DType::bf16, Scaling::delayed, kWhole, kWhole},
+                               Case{DType::fp8, Scaling::delayed, kWhole / 2, kWhole / 2},
+                               Case{DType::fp8, Scaling::current, kWhole / 2, kWhole / 2},
+                               Case{DType::fp8, Scaling::block, kWhole / 64 * 33, kWhole},
+                               Case{DType::fp4, Scaling::delayed, kWhole / 32 * 9, kWhole / 16 * 9}}) {
+    Plan plan = plan_of(8);
+    plan.sequence_parallel = true;
+    plan.precision = expected.precision;
+    plan.scaling = expected.scaling;
+    const ShardedModel sharded = shard_model(zoo_model("gpt3-175b"), plan, 0, "plan");
+    const BlockShape& layer = shape_named(sharded, "layers.0");
+    EXPECT_THAT(communication(sharded, layer.forward),
+                testing::ElementsAre(fmt::format("attention.qkv: all-gather tensor {}", expected.once),
+                                     fmt::format("attention.output: reduce-scatter tensor {}", kWhole),
+                                     fmt::format("mlp.fc1: all-gather tensor {}", expected.once),
+                                     fmt::format("mlp.fc2: reduce-scatter tensor {}", kWhole)));
+    EXPECT_THAT(communication(sharded, layer.backward),
+                testing::UnorderedElementsAre(
+                    fmt::format("mlp.fc2: all-gather tensor {}", expected.both_ways),
+                    fmt::format("mlp.fc1: all-gather tensor {}", expected.once),
+                    fmt::format("mlp.fc1: reduce-scatter tensor {}", kWhole),
+                    fmt::format("attention.output: all-gather tensor {}", expected.both_ways),
+                    fmt::format("attention.qkv: all-gather tensor {}", expected.once),
+                    fmt::format("attention.qkv: reduce-scatter tensor {}", kWhole)));
+  }
+}
+
 }  // namespace
 }  // namespace armilla
