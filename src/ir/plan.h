@@ -112,6 +112,9 @@ struct Plan {
   // prediction layers not among them, and parts of all layers.
   std::int64_t wide_first_layers = 0, wide_last_layers = 0;
   Parts wide_modules;
+  // Likewise the core of attention is not in bf16 but in fp8 (Transformer Engine's fp8_dpa,
+  // fp8_dot_product_attention of Megatron-Core).
+  bool fp8_attention = false;
 
   std::int64_t tensor = 1, pipeline = 1, context = 1;
   std::int64_t expert = 1;

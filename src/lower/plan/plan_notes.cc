@@ -61,6 +61,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
     note(is_narrow && !has_layers, key, kNoLayers);
   }
   note(!is_narrow, "wide_modules", kWide);
+  note(!is_narrow, "fp8_attention", kWide);
+  note(is_narrow && !any([](const Operator& op) { return op.core_attention; }), "fp8_attention",
+       "the model has no attention");
   note(is_narrow && !any([&](const Operator& op) {
          return op.parts.meets(plan.wide_modules) && op.weight_is_operand;
        }),

@@ -284,7 +284,8 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 
 std::string division_of(const Plan& plan) {
   return fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} "
+      "{}",
       plan.tensor, plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
       name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
       name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed, name_of(plan.precision),
@@ -293,7 +294,7 @@ std::string division_of(const Plan& plan) {
       plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes, name_of(plan.framework),
       name_of(plan.host), name_of(plan.loss), plan.loss_parallel, plan.embedding_parallel,
       plan.wide_first_layers, plan.wide_last_layers, plan.wide_modules.bits(), plan.expert_capacity,
-      name_of(plan.scaling), plan.overlap_tensor_gradients, plan.channels_last);
+      name_of(plan.scaling), plan.overlap_tensor_gradients, plan.channels_last, plan.fp8_attention);
 }
 
 }  // namespace armilla

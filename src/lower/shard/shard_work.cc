@@ -190,7 +190,9 @@ Work in_precision(Work work, const Operator& op, const Plan& plan, bool narrow,
                                                  bits_of(work.dtype)));
   }
   work.dtype = kept;
-  if (kept != plan.precision && narrow && work.kind == WorkKind::matrix && op.weight_is_operand) {
+  const bool is_cast = kept != plan.precision && narrow && work.kind == WorkKind::matrix;
+  if (is_cast && op.core_attention && plan.fp8_attention) work.dtype = DType::fp8;
+  if (is_cast && op.weight_is_operand) {
     work.dtype = plan.precision;
     if (work.dtype == DType::fp8) work.scaling = plan.scaling;
     // The cast of a weight writes the narrow copy and reads it again for the product; tf32 needs none.

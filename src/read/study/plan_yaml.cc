@@ -257,6 +257,7 @@ void read_types(const Config& config, PlanRequest& request) {
   set_given(config, "wide_last_layers", request.plan.wide_last_layers, 0);
   if (const auto modules = config.find("wide_modules"))
     request.plan.wide_modules = read_parts(*modules, widenable_parts());
+  set_given(config, "fp8_attention", request.plan.fp8_attention);
   // What optimizers keep their states in.
   const std::vector<std::string_view> states = {"fp32", "bf16", "fp16"};
   if (const auto state = config.find("state_type"))

@@ -109,7 +109,7 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 30> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 31> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "channels_last",
@@ -120,6 +120,7 @@ constexpr std::array<std::string_view, 30> kFixedKeys = {"accumulation_fusion",
                                                          "expert_load",
                                                          "expert_skew",
                                                          "first_bucket",
+                                                         "fp8_attention",
                                                          "framework",
                                                          "global_batch",
                                                          "gradient_type",

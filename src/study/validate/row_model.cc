@@ -118,6 +118,19 @@ MlpShape nearest_shape(const MeasuredPlan& row) {
   return nearest;
 }
 
+// Columns that make another model than the one whose parameters were counted: experts, most of all,
+// have none.
+void check_parameters(const MeasuredPlan& row, const std::string& where) {
+  constexpr double kMostApart = 0.5, kBillion = 1e9;
+  if (row.parameters == 0 || !argument(row, "num-experts").empty()) return;
+  const double made = parameters_of(row, nearest_shape(row));
+  if (std::abs(made / row.parameters - 1) <= kMostApart) return;
+  throw Error(where,
+              fmt::format("layers, hidden and the like make {:.3g} billion parameters, params_B is {:.3g}",
+                          made / kBillion, row.parameters / kBillion),
+              "models with experts must be in the zoo (armilla list models)");
+}
+
 std::string description_of(const MeasuredPlan& row) {
   constexpr std::int64_t kPadding = 128;
   MlpShape shape = nearest_shape(row);
@@ -324,6 +337,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   // Megatron-LM's tests of 7B models run on mock data (--vocab-size in their model_config.yaml).
   constexpr std::int64_t kMockVocabulary = 131'072;
   if (row.vocabulary == 0) row.vocabulary = names(row, "gpt3_7b") ? kMockVocabulary : kUsualVocabulary;
+  check_parameters(row, where);
   source.name = row.model.empty() ? "model" : row.model;
   source.text = description_of(row);
   // peft.target_modules of Megatron-Bridge's recipes: linear_qkv alone.

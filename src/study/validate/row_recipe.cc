@@ -33,10 +33,11 @@ struct Recipe {
   std::string_view device = {};  // that the row's name of it has
   int first = 0, last = kLast;
   std::string_view precision = {};
-  std::int64_t stages = 0;   // of the pipeline; 0: any
-  bool over_chunks = false;  // with several model chunks per rank alone
-  bool overlaps = false;     // moe_a2a_overlap
-  bool is_graph = false;     // cuda_graph_impl full_iteration, with fused experts; of 25.09 cuda_graphs
+  std::int64_t stages = 0;     // of the pipeline; 0: any
+  bool over_chunks = false;    // with several model chunks per rank alone
+  bool overlaps = false;       // moe_a2a_overlap
+  bool is_graph = false;       // cuda_graph_impl full_iteration, with fused experts; of 25.09 cuda_graphs
+  bool fp8_attention = false;  // fp8_dot_product_attention
   // moe_flex_dispatcher_backend, DeepEP or HybridEP, which send a token once to every rank with
   // experts of it.
   bool once_per_rank = false;
@@ -68,6 +69,17 @@ constexpr std::array kRecipes = {
            .precision = "mxfp8",
            .overlaps = true,
            .is_graph = true},
+    Recipe{.model = "qwen3", .first = kWholeGraphs, .precision = "mxfp8", .fp8_attention = true},
+    Recipe{.model = "deepseekv3",
+           .device = "gb300",
+           .first = kWholeGraphs,
+           .precision = "mxfp8",
+           .fp8_attention = true},
+    Recipe{.model = "gpt oss",
+           .device = "gb",
+           .first = kWholeGraphs,
+           .precision = "mxfp8",
+           .fp8_attention = true},
     // Tokens are dropped there, so that buffers have fixed sizes (run_script.py of v0.1.0).
     Recipe{.model = "qwen3 30b", .device = "b200", .last = 250999, .is_graph = true},
     Recipe{.model = "qwen3", .device = "gb200", .last = 250999, .is_graph = true},
@@ -297,6 +309,7 @@ void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
   } else if (says_backend) {
     plan.expert_dispatch = ExpertDispatch::per_expert;
   }
+  plan.fp8_attention = is_on(&Recipe::fp8_attention, row);
   if (is_on(&Recipe::is_graph, row)) {
     plan.host = Host::compiled;
     plan.issue_time.reset();

@@ -412,6 +412,7 @@ Json plan_json(const Plan& plan) {
           {"wide_first_layers", plan.wide_first_layers},
           {"wide_last_layers", plan.wide_last_layers},
           {"wide_modules", names_of(plan.wide_modules)},
+          {"fp8_attention", plan.fp8_attention},
           {"optimizer", name_of(plan.optimizer)},
           {"first_bucket_bytes", plan.first_bucket.value},
           {"bucket_bytes", plan.bucket.value},
