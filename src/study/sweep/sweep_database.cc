@@ -54,7 +54,7 @@ std::string in_sql_quotes(const std::string& text, char quote) {
 }
 
 // Of a row: bytes that have changed since it was written would change an answer unseen.
-std::string digest_of(const SweepRun& run) {
+std::string digest_of_run(const SweepRun& run) {
   std::string text = fmt::format("{} {} {:a}", run.hash, name_of(run.state), run.elapsed_seconds);
   for (const double figure : run.figures) text += std::isnan(figure) ? " none" : fmt::format(" {:a}", figure);
   return digest_text(text + "\n" + run.message);
@@ -90,7 +90,7 @@ bool SweepDatabase::find(SweepRun& run) {
       for (std::size_t i = 0; i < headline_figures().size(); ++i)
         found.figures.push_back(find_.real(4 + static_cast<int>(i)));
     }
-    known = find_.text(3) == digest_of(found);
+    known = find_.text(3) == digest_of_run(found);
     if (known) run = std::move(found);
   }
   find_.run();
@@ -101,7 +101,7 @@ bool SweepDatabase::find(SweepRun& run) {
 void SweepDatabase::add(const SweepRun& run, const std::string& settings, const std::string& version) {
   add_.set(0, run.hash).set(1, version).set(2, now()).set(3, run.elapsed_seconds);
   add_.set(4, name_of(run.state)).set(5, run.message).set(6, settings);
-  add_.set(7, digest_of(run));
+  add_.set(7, digest_of_run(run));
   // SQLite keeps no NaN: it becomes NULL, which says what a failed run has.
   const double none = std::numeric_limits<double>::quiet_NaN();
   for (std::size_t i = 0; i < headline_figures().size(); ++i)

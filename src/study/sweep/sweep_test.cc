@@ -238,11 +238,12 @@ TEST_F(SweepTest, RefusedRunsStopNoOther) {
 TEST_F(SweepTest, DamagedRunsAreDoneAgain) {
   const std::string text = std::string(kSmallStudy) + "vary: {plan.tensor: [1, 2, 3]}\n";
   const SweepResult first = run(text);
-  for (const std::string damage :
-       {"UPDATE run SET iteration_time_s = iteration_time_s + 1e-9 WHERE id = 1",
-        "UPDATE run SET energy_j = NULL WHERE id = 2", "UPDATE run SET state = 'failed' WHERE id = 1",
-        "UPDATE run SET message = '' WHERE state = 'failed'",
-        "UPDATE run SET tensor = tensor + 1 WHERE id = 2"}) {
+  const std::string one = "WHERE id = (SELECT max(id) FROM run WHERE state = 'done')";
+  for (const std::string& damage :
+       {"UPDATE run SET iteration_time_s = iteration_time_s + 1e-9 " + one,
+        "UPDATE run SET energy_j = NULL " + one, "UPDATE run SET state = 'failed' " + one,
+        "UPDATE run SET tensor = tensor + 1 " + one,
+        std::string("UPDATE run SET message = '' WHERE state = 'failed'")}) {
     SCOPED_TRACE(damage);
     { Database(database_, {"database of sweeps", 0x41726d57, 4, ""}).execute(damage); }
     const SweepResult second = run(text);

@@ -220,7 +220,7 @@ TEST(RowStudy, UnevenPipelinesOfMegatronsTestsHaveTwoLayersAtTheirEnds) {
 TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
   MeasuredPlan row = small_row();
   row.model = "Qwen3_30B_a3B";
-  row.layers = 0;
+  row.layers = row.hidden = row.heads = 0;
   row.device = "GB200";
   row.devices = row.devices_per_node = row.data = row.expert = 8;
   row.tensor = row.pipeline = 1;
@@ -240,7 +240,8 @@ TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
   row.precision = "BF16";
   EXPECT_EQ(plan("26.06").schedule, "1f1b");
   row.device = "B200";
-  EXPECT_EQ(plan("26.06").expert_dispatch, ExpertDispatch::automatic) << "GB200 is another";
+  EXPECT_EQ(plan("26.02").expert_dispatch, ExpertDispatch::automatic) << "GB200 is another";
+  EXPECT_EQ(plan("26.02.01").expert_dispatch, ExpertDispatch::deduplicated);
   row.source.clear();
   row.notes = "forced balance; HybridEP, A2A overlap";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.schedule, "combined-1f1b");
@@ -249,7 +250,7 @@ TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
 
 TEST(RowStudy, RecipesNameWhatIsComputedAgainAndWhatStaysWide) {
   MeasuredPlan row = small_row();
-  row.layers = 0;
+  row.layers = row.hidden = row.heads = 0;
   row.devices = row.data = row.expert = row.global_batch = 64;
   row.tensor = row.pipeline = 1;
   row.recompute = "";
@@ -318,7 +319,7 @@ TEST(RowStudy, KorthikantisStepsOverlapTheProductsOfGradients) {
 TEST(RowStudy, CapacitiesOfExpertsAreToldByTheNotes) {
   MeasuredPlan row = small_row();
   row.model = "mixtral-8x7b";
-  row.layers = 0;
+  row.layers = row.hidden = row.heads = 0;
   row.tensor = row.pipeline = 1;
   row.data = 16;
   row.notes = "MoE 8 experts top-2, dropping, capacity factor 1.25 (dense einsum, megablox off)";
@@ -332,7 +333,7 @@ TEST(RowStudy, CapacitiesOfExpertsAreToldByTheNotes) {
 TEST(RowStudy, RecipesAreWhatTheNotesSayNotWhatTheyDeny) {
   MeasuredPlan row = small_row();
   row.model = "qwen3-30b-a3b";
-  row.layers = 0;
+  row.layers = row.hidden = row.heads = 0;
   row.device = "gb200";
   row.devices = row.devices_per_node = row.data = row.expert = 8;
   row.tensor = row.pipeline = 1;
@@ -442,9 +443,19 @@ TEST(RowStudy, BlocksOfPyTorchBefore21AreDoneAgainWhole) {
 // Recipes leave experts whole, Megatron-LM's tests divide them like the rest unless they say otherwise.
 TEST(RowStudy, ExpertsAreDividedAsArgumentsSay) {
   MeasuredPlan row = small_row();
-  row.model = "qwen3-235b-a22b";
   row.expert = 2;
-  EXPECT_EQ(study_of(row, "x").plan.experts_tensor(), 1);
+  MeasuredPlan known = row;
+  known.model = "qwen3-235b-a22b";
+  EXPECT_THAT(error_of([&] { study_of(known, "x"); }),
+              HasSubstr("hidden 1024 of 'qwen3-235b-a22b': qwen3-235b-a22b has 4096"));
+  known.layers = known.hidden = known.heads = 0;
+  EXPECT_EQ(study_of(known, "x").plan.experts_tensor(), 1);
+  known.model = "Grok 1 314b BF16";
+  known.source = "github NVIDIA/dgxc-benchmarking@v25.02:grok1/README_314b.md";
+  EXPECT_EQ(study_of(known, "x").plan.experts_tensor(), known.tensor);
+  known.device = "H100";
+  known.source = "github NVIDIA/dgxc-benchmarking@v25.05.01:grok1/README.md";
+  EXPECT_EQ(study_of(known, "x").plan.experts_tensor(), 1);
   row.model = "some-model";
   row.notes = "Megatron-LM functional test; num-experts=4; moe-router-topk=1";
   row.sequence_parallel = "1";
