@@ -18,7 +18,7 @@
 // Where the CPU issues nodes one by one (Program::issue_time) a delay has the times of its nodes as parts,
 // each of which waits for the CPU as its node does: which is the same where every node waits for the one
 // before it. Where some overlap, the first slot of a rank is written out, and the CPU must be ahead of the
-// others (FusedJob::host_is_ahead).
+// others (FusedJob::host_is_ahead), which one that stops at messages never is.
 //
 // Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, ring attention, whose slots do
 // exchange something in between, and experts over several ranks where a CPU issues nodes, which waits

@@ -101,7 +101,8 @@ class StageEmitter {
       first = end;
     }
     if (!fused_.empty() && !made.slots.empty()) lead.issue(writer_.size() - made.slots.back().end);
-    made.host_is_ahead = is_followed_ || lead.is_ahead();
+    // One that stops at messages is not ahead of what comes behind them.
+    made.host_is_ahead = is_followed_ || (lead.is_ahead() && !awaits_messages(plan_));
     return made;
   }
 

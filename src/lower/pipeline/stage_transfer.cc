@@ -24,6 +24,12 @@ Bytes sent_between_stages(Bytes output, const Plan& plan) {
   return gathers_after_transfer(plan) ? Bytes(rounded_up(output.value, plan.tensor)) : output;
 }
 
+// Megatron waits for the device after every exchange (batch_p2p_sync of its ModelParallelConfig), but where
+// it overlaps them.
+bool awaits_messages(const Plan& plan) {
+  return plan.pipeline > 1 && !plan.overlap_pipeline && plan.framework == Framework::megatron;
+}
+
 std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const StageJob& job,
                                            const RoleChunk& chunk, std::int64_t rank, bool from_here,
                                            bool forward, JobTables& tables) {
@@ -45,9 +51,7 @@ std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const Stag
   transfer.bytes = sent_between_stages(model.shapes[shape].output, job.plan);
   transfer.peer_kind = PeerKind::position;
   transfer.family = tables.family(GroupAxis::pipeline);
-  // Megatron waits for the device after every exchange (batch_p2p_sync of its ModelParallelConfig), but where
-  // it overlaps them.
-  transfer.stops_host = !from_here && !job.plan.overlap_pipeline && job.plan.framework == Framework::megatron;
+  transfer.stops_host = !from_here && awaits_messages(job.plan);
   return transfer;
 }
 

@@ -14,6 +14,9 @@ namespace armilla {
 // Whether tensor ranks receive parts, which an all-gather among them makes whole.
 bool gathers_after_transfer(const Plan& plan);
 
+// Whether a host that issues nodes stops at messages (PointToPoint::stops_host).
+bool awaits_messages(const Plan& plan);
+
 // What a slot of `chunk` on pipeline rank `rank` sends (`from_here`) or receives, in a forward or a backward
 // pass; none at the ends of the model and between neighbours on one rank.
 std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const StageJob& job,

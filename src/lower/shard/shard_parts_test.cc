@@ -253,5 +253,26 @@ TEST(ShardParts, WhatIsCastIsGatheredSo) {
   }
 }
 
+TEST(ShardParts, TheCoreOfAttentionIsInEightBitsWhereThePlanSaysSo) {
+  const auto type = [](DType precision, bool fp8_attention, std::int64_t wide_layers = 0) {
+    Plan plan = plan_of(1);
+    plan.precision = precision;
+    plan.fp8_attention = fp8_attention;
+    plan.wide_first_layers = wide_layers;
+    const ShardedModel sharded = shard_model(zoo_model("llama3-8b"), plan, 0, "plan");
+    const Pass& pass = shape_named(sharded, "layers.0").forward;
+    for (const PassStep& step : pass.steps) {
+      if (step.kind == NodeKind::compute && sharded.names[step.name] == "attention.core")
+        return sharded.works[step.work].dtype;
+    }
+    return DType::unknown;
+  };
+  EXPECT_EQ(type(DType::fp8, false), DType::bf16);
+  EXPECT_EQ(type(DType::fp8, true), DType::fp8);
+  EXPECT_EQ(type(DType::fp4, true), DType::fp8);
+  EXPECT_EQ(type(DType::bf16, true), DType::bf16);
+  EXPECT_EQ(type(DType::fp8, true, 2), DType::bf16);
+}
+
 }  // namespace
 }  // namespace armilla

@@ -94,6 +94,10 @@ TEST(DescribedModel, HasThePublishedNumberOfParameters) {
   EXPECT_EQ(parameters_of("gpt-oss-120b"), 116'829'156'672 - 36 * 64);
   // With the router biases of 58 layers, which are parameters in DeepSeek's own modelling code.
   EXPECT_EQ(parameters_of("deepseek-v3"), 671'026'404'352 + 58 * 256);
+  // Its model.py's layers, with one pair of norms instead of two.
+  EXPECT_EQ(parameters_of("grok-1"), std::int64_t{64} * (std::int64_t{8} * 3 * 6144 * 32768 +
+                                                         2 * 6144 * 128 * (48 + 8) + 8 * 6144 + 2 * 6144) +
+                                         std::int64_t{131072} * 6144 + 6144);
   // Table 1 of PaLM gives 540.35 billion.
   EXPECT_EQ((parameters_of("palm-540b") + 50'000'000) / 100'000'000, 5404);
 }

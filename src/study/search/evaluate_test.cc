@@ -117,6 +117,26 @@ TEST_F(EvaluateTest, FreesInTimeWhereThereIsNoRoom) {
   EXPECT_EQ(part.activations, all.activations);
 }
 
+// Its products take longer than a host needs to issue them, but behind each message it begins anew.
+TEST_F(EvaluateTest, HostsThatStopAtMessagesAreNotAhead) {
+  const auto text = [](const std::string& overlap) {
+    return "model: gpt3-175b\nmachine: dgx-a100\nplan:\n  ranks: 128\n  tensor: 8\n  pipeline: 16\n"
+           "  global_batch: 64\n  micro_batch: 4\n  recompute: full\n  sequence_parallel: true\n"
+           "  overlap_tensor: true\n  overlap_pipeline: " +
+           overlap + "\n";
+  };
+  for (const bool overlap : {true, false}) {
+    const Study study = read_study(Config::parse(text(overlap ? "true" : "false"), "study.yaml", {}));
+    PlanEvaluator evaluator(study);
+    const PlanPrepared plan = evaluator.prepare(study.request);
+    const std::optional<PlanOutcome> slots = evaluator.simulate_slots(plan);
+    EXPECT_EQ(slots.has_value(), overlap);
+    if (slots) {
+      EXPECT_EQ(slots->iteration, evaluator.simulate_nodes(plan).iteration);
+    }
+  }
+}
+
 TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   std::int64_t compared = 0, in_slots = 0, exchanging = 0, held_by_a_host = 0, offloaded = 0;
   for (unsigned seed = 0; seed < 400; seed += kCaseStep) {
