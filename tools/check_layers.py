@@ -16,6 +16,7 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - that every source named in a comment or a page of docs/ is there: "read/onnx/ops.h" or "src/read/onnx/ops.h";
 - that the pages about the tree (TREE_PAGES) name only files, folders, types and functions that are there, and all rooms;
 - which headers are installed beside those that armilla.h names (INSTALLED_BESIDE), so that they do not grow unseen;
+- that every test under src/ is built: a source that nobody names is silently never run;
 - that headers open with a comment, have #pragma once and no "using namespace"; that no source exceeds
   MAX_LINES lines, and no folder MAX_SOURCES sources, tests not counted.
 
@@ -163,6 +164,9 @@ def check(root):
         module = read_cmake(folder, root, violations)
         for path in sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc")):
             check_source(path, module, root, violations)
+            if path.name.endswith("_test.cc") and path.stem not in module.test_stems:
+                rule = f"src/{folder.name}/CMakeLists.txt does not name it, so that it is never run"
+                violations.append(Violation(relative(path, root), 1, rule))
         for room in sorted([folder, *(path for path in folder.rglob("*") if path.is_dir())]):
             sources = [path for path in room.glob("*.cc") if not is_test_source(path, module)]
             if len(sources) > MAX_SOURCES:

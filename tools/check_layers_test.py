@@ -72,7 +72,7 @@ class Includes(unittest.TestCase):
         both = IR | {"src/ir/model.cc": one, "src/ir/part.cc": one}
         self.assertEqual(violations(both), [f"src/ir/part.cc:3: {rule}"])
         self.assertEqual(violations(both | {"src/ir/part.cc": one.replace("all", "some")}), [])
-        self.assertEqual(violations(IR | {"src/ir/model.cc": one, "src/ir/part_test.cc": one}), [])
+        self.assertEqual(violations(IR | {"src/ir/model.cc": one, "src/ir/model_test.cc": one}), [])
 
     def test_names_all_that_fast_builds_compile_in_advance(self):
         root = pathlib.Path(check_layers.__file__).resolve().parent.parent
@@ -82,6 +82,10 @@ class Includes(unittest.TestCase):
         headers = {name for names in lists for name in re.findall(r"<([\w/.]+)>", names)}
         # Only tests may include these (RESERVED_HEADERS), and each of them does.
         self.assertEqual(headers - {"gtest/gtest.h", "gmock/gmock.h"}, set(check_layers.PRECOMPILED))
+
+    def test_tests_that_nobody_names(self):
+        self.assertEqual(violations(IR | {"src/ir/model_test.cc": "", "src/ir/rooms/part_test.cc": ""}),
+                         ["src/ir/rooms/part_test.cc:1: src/ir/CMakeLists.txt does not name it, so that it is never run"])
 
     def test_upwards(self):
         self.assertEqual(
@@ -236,7 +240,7 @@ class TreePages(unittest.TestCase):
 class Form(unittest.TestCase):
     def test_sources_of_a_folder(self):
         many = IR | {f"src/ir/derived/{letter}.cc": "" for letter in "abcdefghijklmno"}
-        self.assertEqual(violations(many | {"src/ir/derived/a_test.cc": ""}), [])
+        self.assertEqual(violations(many | {"src/ir/derived/model_test.cc": ""}), [])
         self.assertEqual(
             violations(many | {"src/ir/derived/p.cc": ""}),
             ["src/ir/derived:1: 16 sources in one folder; more than 15 want rooms"],

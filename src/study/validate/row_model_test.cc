@@ -76,6 +76,7 @@ TEST(RowModel, ParametersTellTheKindOfMlp) {
 TEST(RowModel, ExpertsComeFromTheZoo) {
   MeasuredPlan row = small_row();
   row.model = "Qwen3_235B_a22B (tokendrop)";
+  row.hidden = row.heads = 0;
   row.layers = 8;
   const ModelSource source = model_of(row, "x");
   EXPECT_EQ(source.name, "qwen3-235b-a22b");
@@ -134,6 +135,26 @@ TEST(RowModel, NamesAreReadWithTheirDots) {
   for (const auto& [name, known] :
        {std::pair{"OPT-1.3B", "opt-13b"}, {"Megatron 75B", "megatron-7.5b"}, {"opt", "opt-13b"}})
     EXPECT_FALSE(begins_with_name(name, known)) << name;
+}
+
+TEST(RowModel, ColumnsMakeAsManyParametersAsTheySay) {
+  MeasuredPlan row = small_row();
+  row.parameters = 1.1e8;
+  EXPECT_EQ(error_of([&] { model_of(row, "x.csv:7"); }), "no error");
+  row.parameters = 1.7e9;
+  EXPECT_EQ(
+      error_of([&] { model_of(row, "x.csv:7"); }),
+      "x.csv:7: layers, hidden and the like make 0.17 billion parameters, params_B is 1.7\n  hint: models "
+      "with experts must be in the zoo (armilla list models)");
+}
+
+TEST(RowModel, MegatronsTestsNameModelsBehindAColon) {
+  MeasuredPlan row = small_row();
+  row.layers = 52;
+  row.hidden = row.heads = 0;
+  row.model = "nemotron:nemotron3_5_lightning_nightly_tp1_pp1_cp1_ep8";
+  row.notes = "Megatron-LM functional test; num-experts=128";
+  EXPECT_EQ(model_of(row, "x").name, "nemotron-3.5-lightning");
 }
 
 }  // namespace

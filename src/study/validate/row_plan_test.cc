@@ -6,6 +6,7 @@
 #include "base/error_testing.h"
 #include "read/measurements.h"
 #include "study/validate.h"
+#include "study/validate/validate_testing.h"
 
 namespace armilla {
 namespace {
@@ -41,6 +42,50 @@ TEST(Validate, ColumnsOfThePlanCountInWhatTheySay) {
             "or none");
   EXPECT_EQ(error_of([&] { seconds("some", ""); }),
             "s.csv:2: unknown recompute 'some'\n  hint: expected none, selective, operators or full");
+}
+
+TEST(RowPlan, OverlapThatIsDeniedIsOff) {
+  MeasuredPlan row = small_row();
+  row.precision = "bf16";
+  EXPECT_TRUE(study_of(row, "x").plan.overlap);
+  row.notes = "Megatron-LM; no overlap of DP, TP or p2p communication (launcher turns all off)";
+  const Plan plan = study_of(row, "x").plan;
+  EXPECT_FALSE(plan.overlap || plan.overlap_parameters || plan.overlap_pipeline);
+}
+
+TEST(RowPlan, ChunksThatAreNotToldAreFew) {
+  MeasuredPlan row = small_row();
+  row.schedule = "1f1b-interleaved";
+  row.virtual_stages = 0;
+  row.layers = 12;
+  EXPECT_EQ(study_of(row, "x").plan.virtual_stages, 2);
+  row.schedule = "1f1b (non-interleaved)";
+  EXPECT_EQ(study_of(row, "x").plan.virtual_stages, 1);
+  row.schedule = "1f1b-interleaved";
+  row.layers = 46;  // 23 on a stage
+  EXPECT_EQ(study_of(row, "x").plan.virtual_stages, 1);
+}
+
+TEST(RowPlan, BatchesOfMaxTextAreThoseOfItsDevices) {
+  MeasuredPlan row = small_row();
+  row.tensor = row.pipeline = 1;
+  row.context = 4;
+  row.data = 4;
+  row.global_batch = 4;
+  row.micro_batch = 0.25;
+  EXPECT_EQ(error_of([&] { study_of(row, "x"); }),
+            "x: a micro-batch of 0.25 samples\n  hint: expected whole samples");
+  row.notes = "MaxText, synthetic data";
+  EXPECT_EQ(study_of(row, "x").plan.micro_batch(), 1);
+  row = small_row();
+  row.tensor = row.pipeline = 1;
+  row.data = 16;
+  row.global_batch = 0;
+  row.micro_batch = 0;
+  row.notes = "MaxText(JAX FSDP)";
+  EXPECT_NE(error_of([&] { study_of(row, "x"); }).find("the global batch is not known"), std::string::npos);
+  row.source = "github NVIDIA/dgxc-benchmarking@v25.04:maxtext/README_70b.md";
+  EXPECT_EQ(study_of(row, "x").plan.batch * study_of(row, "x").plan.data(), 32);
 }
 
 }  // namespace
