@@ -23,6 +23,9 @@ enum class Part : std::uint8_t {
   latent,      // projections of LatentMoE into the width of the experts and back
   prediction,  // layers of multi-token prediction
   logits,      // output matrix and loss, wide always
+  norm,        // element by element: RMSNorm
+  rotary,      // positions that turn queries and keys
+  activation,  // gated ones
 };
 std::string_view name_of(Part part);
 
@@ -48,8 +51,10 @@ class Parts {
 
 std::vector<std::string_view> names_of(Parts parts);
 
-// What can be computed again by itself, and what can be kept wide, in the order they are listed.
+// What can be computed again by itself, what can be kept wide, and what one kernel or several compute, in the
+// order they are listed.
 std::span<const Part> recomputable_parts();
 std::span<const Part> widenable_parts();
+std::span<const Part> fusable_parts();
 
 }  // namespace armilla

@@ -84,13 +84,19 @@ std::string_view name_of(Part part) {
       return "prediction";
     case Part::logits:
       return "logits";
+    case Part::norm:
+      return "norm";
+    case Part::rotary:
+      return "rotary";
+    case Part::activation:
+      return "activation";
   }
   return "?";
 }
 
 std::vector<std::string_view> names_of(Parts parts) {
   std::vector<std::string_view> names;
-  for (unsigned i = 0; i <= static_cast<unsigned>(Part::logits); ++i) {
+  for (unsigned i = 0; i <= static_cast<unsigned>(Part::activation); ++i) {
     if (parts.has(static_cast<Part>(i))) names.push_back(name_of(static_cast<Part>(i)));
   }
   return names;
@@ -105,6 +111,11 @@ std::span<const Part> recomputable_parts() {
 std::span<const Part> widenable_parts() {
   static constexpr std::array kParts = {Part::attention,      Part::mlp,    Part::moe,
                                         Part::shared_experts, Part::latent, Part::prediction};
+  return kParts;
+}
+
+std::span<const Part> fusable_parts() {
+  static constexpr std::array kParts = {Part::norm, Part::rotary, Part::activation};
   return kParts;
 }
 
@@ -127,6 +138,29 @@ std::string_view name_of(LossKernel loss) {
 LossKernel loss_kernel_of(const Plan& plan) {
   if (plan.loss != LossKernel::automatic) return plan.loss;
   return plan.host == Host::compiled ? LossKernel::fused : LossKernel::wide;
+}
+
+TensorMethod tensor_method_of(const Plan& plan) {
+  if (plan.tensor_method != TensorMethod::automatic) return plan.tensor_method;
+  return plan.framework == Framework::pytorch ? TensorMethod::dtensor : TensorMethod::megatron;
+}
+
+Parts fused_elementwise_of(const Plan& plan) {
+  if (plan.fused_elementwise) return *plan.fused_elementwise;
+  const bool is_by_operator = plan.framework == Framework::pytorch && plan.host != Host::compiled;
+  return is_by_operator ? Parts{} : Parts{Part::norm, Part::rotary, Part::activation};
+}
+
+std::string_view name_of(TensorMethod method) {
+  switch (method) {
+    case TensorMethod::automatic:
+      return "automatic";
+    case TensorMethod::megatron:
+      return "megatron";
+    case TensorMethod::dtensor:
+      return "dtensor";
+  }
+  return "?";
 }
 
 std::string_view name_of(ContextMethod method) {

@@ -41,6 +41,14 @@ enum class Recompute : std::uint8_t {
 };
 std::string_view name_of(Recompute recompute);
 
+// Whose tensor parallelism with sequences divided (docs/models/hybrid_parallel.md).
+enum class TensorMethod : std::uint8_t {
+  automatic,  // dtensor under Framework::pytorch, else megatron
+  megatron,   // [sequence, batch, hidden]; inputs are gathered again for weight gradients
+  dtensor     // torch.distributed.tensor.parallel: [batch, sequence, hidden]; gathered inputs are kept
+};
+std::string_view name_of(TensorMethod method);
+
 enum class ContextMethod : std::uint8_t {
   ring,       // keys and values go around while attention works
   all_to_all  // heads for tokens and back (DeepSpeed-Ulysses)
@@ -166,12 +174,16 @@ struct Plan {
   // Of images (NHWC), as products of 16 bits and tf32 want them; otherwise cuDNN transposes what convolutions
   // read and write.
   bool channels_last = true;
+  TensorMethod tensor_method = TensorMethod::automatic;
 
   Framework framework = Framework::megatron;
   Host host = Host::automatic;  // decided by prepare_study (study/run.h)
   std::optional<Time>
       issue_time;  // of an operator; none: the device's where the host is eager, 0 where compiled
 
+  // Which of fusable_parts() are one kernel each; others are run operator by operator
+  // (docs/models/kernels.md). Nothing: fused_elementwise_of() below.
+  std::optional<Parts> fused_elementwise;
   LossKernel loss = LossKernel::automatic;
   // Logits that tensor parallelism divides stay divided for the loss; otherwise every rank gathers all of
   // them (PyTorch's loss_parallel; ColwiseParallel(output_layouts=Replicate()) without it).
@@ -202,6 +214,12 @@ struct Plan {
 };
 
 LossKernel loss_kernel_of(const Plan& plan);  // never automatic
+
+TensorMethod tensor_method_of(const Plan& plan);  // never automatic
+
+// As the plan says; else none under Framework::pytorch with an eager host, all otherwise. The host
+// is decided.
+Parts fused_elementwise_of(const Plan& plan);
 
 // What the CPU needs for an operator under a plan whose host is decided; 0: it is ahead always.
 Time issue_time_of(const Plan& plan);

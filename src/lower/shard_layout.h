@@ -26,7 +26,7 @@ namespace armilla {
 struct Degrees {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1;
   bool sequence_parallel = false;  // only with tensor > 1
-  bool holds_gathered = false;     // what it gathers is kept for the backward pass
+  bool gathers_again = true;       // what products read, for their weight gradients
   bool all_to_all_context = false;
   bool loss_parallel = true;  // Plan::loss_parallel
   bool embedding_parallel = true;

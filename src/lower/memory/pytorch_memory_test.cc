@@ -47,11 +47,16 @@ BlockShape shape_under(const Plan& plan, std::size_t block) {
   return model.shapes[model.blocks[block].shape];
 }
 
-// Queries and keys before their rotation stay with the values, which one product makes with them.
+// Queries and keys before their rotation stay with the values, which one product makes with them. The two
+// norms keep what they read in fp32.
 TEST(PytorchMemory, AnEagerLayerKeepsItsActivationAndAllOfItsProducts) {
   const Bytes fused = shape_under(plan_under(Framework::megatron, Host::eager), 1).saved;
-  EXPECT_EQ(shape_under(plan_under(Framework::pytorch, Host::eager), 1).saved,
-            fused + Bytes(2 * kLlamaTokens * (kLlamaFeedForward + 2 * kLlamaHidden)));
+  const Bytes products(2 * kLlamaTokens * (kLlamaFeedForward + 2 * kLlamaHidden));
+  const Bytes wide(2 * 4 * kLlamaTokens * kLlamaHidden);
+  EXPECT_EQ(shape_under(plan_under(Framework::pytorch, Host::eager), 1).saved, fused + products + wide);
+  Plan norms = plan_under(Framework::pytorch, Host::eager);
+  norms.fused_elementwise = {Part::norm, Part::rotary};
+  EXPECT_EQ(shape_under(norms, 1).saved, fused + products);
   // Recomputed with the rest of the block.
   Plan plan = plan_under(Framework::pytorch, Host::eager);
   const Bytes without = shape_under(plan_under(Framework::megatron, Host::eager), 1).working;
@@ -72,7 +77,8 @@ TEST(PytorchMemory, AnEagerLossHoldsTwoGradientsInFp32) {
   EXPECT_EQ(head(Framework::megatron, Host::eager).working,
             Bytes(2 * logits + 2 * kLlamaTokens * kLlamaHidden));
   EXPECT_EQ(head(Framework::pytorch, Host::eager).working, Bytes(8 * logits));
-  EXPECT_EQ(head(Framework::pytorch, Host::eager).saved, fused);
+  // The last norm keeps what it reads in fp32.
+  EXPECT_EQ(head(Framework::pytorch, Host::eager).saved, fused + Bytes(4 * kLlamaTokens * kLlamaHidden));
   EXPECT_EQ(head(Framework::pytorch, Host::compiled).working,
             Bytes(2 * logits + 2 * kLlamaTokens * kLlamaHidden));
   // Nor are the tokens' losses kept, or what the last norm makes.
@@ -260,6 +266,7 @@ TEST(PytorchMemory, WhatTensorParallelismExchangesIsFreedLate) {
   Plan plan = plan_under(Framework::megatron, Host::eager);
   plan.ranks = plan.tensor = 4;
   plan.sequence_parallel = true;
+  plan.tensor_method = TensorMethod::megatron;
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(0));
   plan.framework = Framework::pytorch;
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(kSummed + kLoss + kArrays));
@@ -271,28 +278,37 @@ TEST(PytorchMemory, WhatTensorParallelismExchangesIsFreedLate) {
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(0));
 }
 
-// A compiled product reads what an operation before it has gathered: whole instead of a share.
-TEST(PytorchMemory, CompiledProductsKeepWhatWasGathered) {
+// A product of DTensor's reads what an operation before it has gathered: whole instead of a share.
+TEST(PytorchMemory, ProductsOfDTensorKeepWhatWasGathered) {
   Plan plan = plan_under(Framework::pytorch, Host::eager);
   plan.ranks = plan.tensor = 4;
   plan.sequence_parallel = true;
+  plan.tensor_method = TensorMethod::megatron;
   const Bytes shared = shape_under(plan, 1).saved;
-  plan.host = Host::compiled;
-  // Nor are the activation and its product with the gate kept, or queries and keys before their rotation.
-  const Bytes unrotated(2 * 2 * kLlamaTokens * kLlamaHidden / 4);
-  const Bytes activation(2 * kLlamaTokens * kLlamaFeedForward / 4);
+  plan.tensor_method = TensorMethod::dtensor;
   const Bytes held(2 * 2 * kLlamaTokens * kLlamaHidden * 3 / 4);
-  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation * 2 - unrotated + held);
+  EXPECT_EQ(shape_under(plan, 1).saved, shared + held);
+  plan.host = Host::compiled;
+  // Nor are the activation and its product with the gate kept, queries and keys before their rotation, or
+  // what norms read in fp32.
+  const Bytes unrotated(2 * 2 * kLlamaTokens * kLlamaHidden / 4),
+      wide(2 * 4 * kLlamaTokens * kLlamaHidden / 4);
+  const Bytes activation(2 * kLlamaTokens * kLlamaFeedForward / 4);
+  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation * 2 - unrotated - wide + held);
 }
 
 // What products gather lies in one array for inputs and one for gradients, whatever the number of layers.
 TEST(PytorchMemory, EagerProductsShareTheArraysForWhatTheyGather) {
   Plan plan = plan_under(Framework::pytorch, Host::eager);
   plan.ranks = plan.tensor = 4;
+  plan.tensor_method = TensorMethod::megatron;
   EXPECT_EQ(use_under(plan).buffer(MemoryBuffer::gathered_inputs), Bytes(0));
   plan.sequence_parallel = true;
   EXPECT_EQ(use_under(plan).buffer(MemoryBuffer::gathered_inputs),
             Bytes(2 * 2 * kLlamaTokens * kLlamaHidden));
+  plan.tensor_method = TensorMethod::automatic;
+  EXPECT_EQ(use_under(plan).buffer(MemoryBuffer::gathered_inputs), Bytes(0));
+  plan.tensor_method = TensorMethod::megatron;
   plan.host = Host::compiled;
   EXPECT_EQ(use_under(plan).buffer(MemoryBuffer::gathered_inputs), Bytes(0));
   plan.framework = Framework::megatron;

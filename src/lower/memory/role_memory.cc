@@ -473,7 +473,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   use.buffer(MemoryBuffer::stage_messages) = Bytes(boundary_buffers(parts, plan));
   // Autograd functions that gather a product's input again in the backward pass keep no whole input: it lies
   // in an array that all products share (nanotron's MemoryBuffer), one for inputs and one for gradients.
-  if (runs_operator_by_operator(plan))
+  if (runs_operator_by_operator(plan) && tensor_method_of(plan) == TensorMethod::megatron)
     use.buffer(MemoryBuffer::gathered_inputs) = Bytes(checked_multiply(parts.gathered, 2, kWhere));
   if (plan.framework == Framework::megatron && plan.host != Host::compiled && plan.tensor > 1 &&
       plan.overlap_tensor)

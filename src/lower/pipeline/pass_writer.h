@@ -29,6 +29,8 @@ class PassWriter {
     chain_ = free(std::move(step), {chain_, strict ? last_ : kNoStep});
     return chain_;
   }
+  // The chain goes on from the step before, whatever it hangs off.
+  void catch_up() { chain_ = last_; }
   // Beside the chain: waits for `after` (and strictly for the step before).
   std::uint32_t hang(PassStep step, std::initializer_list<std::uint32_t> after) {
     const std::uint32_t before = overlap_ ? kNoStep : last_;

@@ -41,6 +41,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(schedules && plan.pipeline == 1 && orders_like_1f1b(plan), "schedule", kPipeline);
   note(plan.pipeline * plan.virtual_stages == 1, "stage_blocks", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
+  note(!plan.sequence_parallel || plan.tensor == 1, "tensor_method",
+       "plan.sequence_parallel does not share out tokens");
   note(plan.scatter_gather && plan.pipeline == 1, "scatter_gather", kPipeline);
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor == 1, "scatter_gather", kTensor);
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor > 1 && plan.sequence_parallel,
@@ -85,6 +87,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
     note(plan.loss != LossKernel::automatic && !has_kernels, "loss",
          over_logits ? "the loss is an operator of a graph, which has one kernel" : kNoLogits);
   }
+  note(!any([&](const Operator& op) { return elementwise_part(model, op).has_value(); }), "fused_elementwise",
+       "the model has none of these parts");
   note(!plan.channels_last && !has_convolutions(plan, model), "channels_last",
        "the model has no convolutions that tensor cores compute");
   note(!plan.loss_parallel && !over_logits, "loss_parallel", kNoLogits);

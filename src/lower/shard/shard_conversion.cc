@@ -27,7 +27,9 @@ void set_collectives(const Model& model, const Layout& layout, DType floats, std
       if (sequence) entry.forward = gather;
       entry.backward = sequence ? scatter : CollectiveStep{CollectiveKind::all_reduce, axis, whole};
       // Tokens gathered for experts stay (Megatron-Core's dispatcher lies outside of the expert products).
-      if (sequence && entry.last_product != UINT32_MAX && axis == GroupAxis::tensor) entry.again = gather;
+      if (sequence && entry.last_product != UINT32_MAX && axis == GroupAxis::tensor &&
+          layout.degrees.gathers_again)
+        entry.again = gather;
       break;
     case Conversion::divide:
       if (sequence) entry.forward = swap;

@@ -186,16 +186,18 @@ std::vector<bool> narrow_probabilities(const Model& model, const Plan& plan) {
   return found;
 }
 
-// A gated activation in two kernels keeps what lies between them: silu(gate) beside gate and up.
+// A gated activation in two kernels keeps what lies between them: silu(gate) beside gate and up. A norm
+// keeps its input in fp32, and what its weight multiplies.
 Bytes kept_between_kernels(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
   Bytes sum;
-  if (!runs_operator_by_operator(plan)) return sum;
+  const Parts fused = fused_elementwise_of(plan);
   for (std::uint32_t i = block.first; i < block.end; ++i) {
     const Operator& op = model.operators[i];
-    if (op.forward.kernel != Kernel::activation || op.inputs.empty() || op.outputs.empty()) continue;
-    const Bytes in = local_bytes(model, layout, op.inputs[0], false, activation_dtype(plan));
-    const Bytes out = local_bytes(model, layout, op.outputs[0], false, activation_dtype(plan));
-    if (out < in) sum += out;
+    const auto part = elementwise_part(model, op);
+    if (!part || fused.has(*part)) continue;
+    if (*part == Part::activation)
+      sum += local_bytes(model, layout, op.outputs[0], false, activation_dtype(plan));
+    if (*part == Part::norm) sum += local_bytes(model, layout, op.inputs[0], false, DType::fp32);
   }
   return sum;
 }
@@ -263,9 +265,7 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     std::vector<std::uint32_t> gathered;
     for (const Entry& entry : entries(model, layout, blocks[b].first, blocks[b].end, floats)) {
-      const bool held =
-          layout.degrees.holds_gathered && entry.conversion == Conversion::enter && entry.forward;
-      if (held || keeps_gathered(entry)) gathered.push_back(entry.tensor);
+      if (keeps_gathered(entry)) gathered.push_back(entry.tensor);
     }
     const auto bytes_of = [&](std::uint32_t t) {
       const bool whole = std::find(gathered.begin(), gathered.end(), t) != gathered.end();

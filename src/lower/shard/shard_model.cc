@@ -104,9 +104,9 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.expert = plan.expert;
   degrees.expert_tensor = plan.experts_tensor();
   degrees.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
-  // Compiled programs gather with operations of their own (torch.distributed.tensor.parallel), so that a
-  // product's input, which autograd keeps for its weight gradient, is the whole one.
-  degrees.holds_gathered = plan.framework == Framework::pytorch && plan.host == Host::compiled;
+  // DTensor gathers with operations of its own, so that a product's input, which autograd keeps for its
+  // weight gradient, is the whole one.
+  degrees.gathers_again = tensor_method_of(plan) == TensorMethod::megatron;
   degrees.loss_parallel = plan.loss_parallel;
   degrees.embedding_parallel = plan.embedding_parallel;
   degrees.folds_passes = plan.host == Host::compiled;
@@ -285,7 +285,7 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 std::string division_of(const Plan& plan) {
   return fmt::format(
       "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} "
-      "{}",
+      "{} {} {}",
       plan.tensor, plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
       name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
       name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed, name_of(plan.precision),
@@ -294,7 +294,8 @@ std::string division_of(const Plan& plan) {
       plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes, name_of(plan.framework),
       name_of(plan.host), name_of(plan.loss), plan.loss_parallel, plan.embedding_parallel,
       plan.wide_first_layers, plan.wide_last_layers, plan.wide_modules.bits(), plan.expert_capacity,
-      name_of(plan.scaling), plan.overlap_tensor_gradients, plan.channels_last, plan.fp8_attention);
+      name_of(plan.scaling), plan.overlap_tensor_gradients, plan.channels_last, plan.fp8_attention,
+      fused_elementwise_of(plan).bits(), name_of(tensor_method_of(plan)));
 }
 
 }  // namespace armilla

@@ -16,8 +16,12 @@
 namespace armilla {
 namespace {
 
-// Pieces that a product and the collective beside it are cut into.
+// Pieces that a product and the collective beside it are cut into: Transformer Engine's for scatters, and as
+// many as ranks under DTensor (_symmetric_memory).
 constexpr std::int64_t kPieces = 4;
+std::int64_t pieces_of(const Plan& plan) {
+  return tensor_method_of(plan) == TensorMethod::dtensor ? plan.tensor : kPieces;
+}
 
 constexpr int kBitsUncast = 16;  // bits of what is cast
 
@@ -37,8 +41,10 @@ class BlockWriter {
         tables_(tables),
         floats_(activation_dtype(plan)),
         overlaps_(plan.overlap_tensor || schedule_of(plan).overlaps_passes),
-        overlaps_gradients_(plan.overlap_tensor || plan.overlap_tensor_gradients),
+        overlaps_gradients_((plan.overlap_tensor && layout.degrees.gathers_again) ||
+                            plan.overlap_tensor_gradients),
         puts_off_(schedule_of(plan).overlaps_passes),
+        pieces_(pieces_of(plan)),
         entries_(entries(model, layout, block.first, block.end, floats_)) {
     for (std::uint32_t i = block.first; i < block.end; ++i) {
       const Operator& each = model.operators[i];
@@ -65,7 +71,7 @@ class BlockWriter {
     if (end < checkpoint && op(end).saves == Saves::inputs) {
       for (const Entry& entry : entries_) {
         if (entry.first == end && entry.forward && keeps_gathered(entry))
-          writer.link(collective(end, *entry.forward, Phase::forward));
+          convert(writer, end, *entry.forward, Phase::forward);
       }
       bring_home(writer, end);
     }
@@ -86,14 +92,22 @@ class BlockWriter {
     return writer.take();
   }
 
-  // What was gathered is gathered once for this and for the backward pass, which does.
+  // What was gathered is gathered once for this and for the backward pass: by the latter, unless the former's
+  // is kept for it.
   Pass by_operator() {
     PassWriter writer(overlaps_);
     const RepeatedOperators repeated =
         repeated_operators(model_, block_, layout_, floats_, plan_.host == Host::compiled);
     for (std::uint32_t i = block_.first; i < block_.end;) {
       const Share share = repeated.shares[i - block_.first];
-      if (share.part == share.of) {
+      const bool is_whole = share.part == share.of;
+      if (!layout_.degrees.gathers_again) {
+        for (const Entry& entry : entries_) {
+          if (entry.first == i && entry.forward && !(is_whole && gathers_in_pieces(i, entry)))
+            convert(writer, i, *entry.forward, Phase::forward);
+        }
+      }
+      if (is_whole) {
         i = step_forward(writer, i);
         continue;
       }
@@ -163,7 +177,7 @@ class BlockWriter {
   void gather(PassWriter& writer, std::uint32_t first, std::uint32_t last) {
     for (const Entry& entry : entries_) {
       if (entry.first >= first && entry.first <= last && entry.forward && !gathers_in_pieces(first, entry))
-        writer.link(collective(entry.first, *entry.forward, Phase::forward));
+        convert(writer, entry.first, *entry.forward, Phase::forward);
     }
   }
 
@@ -185,6 +199,41 @@ class BlockWriter {
     step.axis = what.axis;
     step.bytes = what.bytes;
     return step;
+  }
+
+  // Of TensorMethod::dtensor. Collectives know one dimension, the first: they gather rank by rank, and
+  // scatter likewise. Where that is not the sequence, a copy puts what was gathered into the order of
+  // samples, or what is to be scattered into that of ranks (PyTorch's _functional_collectives.py, gather_dim
+  // and scatter_dim). Products that overlap write and read their pieces where they belong; partial sums of
+  // all ranks are added up in the end (_symmetric_memory, _fused_matmul_reduce_scatter).
+  Work reordering(const CollectiveStep& what) const {
+    Work work;
+    const bool gathers = what.kind == CollectiveKind::all_gather;
+    if (!layout_.degrees.sequence_parallel || layout_.degrees.gathers_again ||
+        what.axis != GroupAxis::tensor || (!gathers && what.kind != CollectiveKind::reduce_scatter) ||
+        (gathers && plan_.overlap_tensor))
+      return work;
+    work.kind = WorkKind::copy;
+    work.dtype = floats_;
+    work.bytes = what.bytes + (plan_.overlap_tensor ? what.bytes / layout_.degrees.tensor : what.bytes);
+    return work;
+  }
+
+  std::optional<PassStep> reordered(std::uint32_t i, const CollectiveStep& what, Phase phase) {
+    const Work work = reordering(what);
+    if (is_nothing(work)) return {};
+    return along(compute(fmt::format("{}: reordering", name(i)), phase, work));
+  }
+
+  // The collective of a conversion with what it needs done before or after, and weight gradients that were
+  // put off beside it.
+  void convert(PassWriter& writer, std::uint32_t i, const CollectiveStep& what, Phase phase) {
+    const std::optional<PassStep> order = reordered(i, what, phase);
+    const bool before = what.kind == CollectiveKind::reduce_scatter && !plan_.overlap_tensor;
+    if (order && before) writer.link(*order);
+    if (what.kind == CollectiveKind::reduce_scatter && !layout_.degrees.gathers_again) writer.catch_up();
+    communicate(writer, collective(i, what, phase));
+    if (order && !before) writer.link(*order);
   }
 
   bool is_narrow(const Work& of) const {
@@ -224,15 +273,15 @@ class BlockWriter {
   }
 
   // Rounded up: all pieces together may be a few bytes more than the whole.
-  static CollectiveStep piece_of(CollectiveStep whole) {
-    whole.bytes = Bytes(rounded_up(whole.bytes.value, kPieces));
+  CollectiveStep piece_of(CollectiveStep whole) const {
+    whole.bytes = Bytes(rounded_up(whole.bytes.value, pieces_));
     return whole;
   }
 
   // Only products whose one input arrives by this gather are cut.
   bool gathers_in_pieces(std::uint32_t i, const Entry& entry) const {
     return plan_.overlap_tensor && entry.forward->kind == CollectiveKind::all_gather &&
-           op(i).split == Split::column && op(i).inputs.size() == 1 && can_cut(work(i).forward, kPieces);
+           op(i).split == Split::column && op(i).inputs.size() == 1 && can_cut(work(i).forward, pieces_);
   }
 
   // The tokens' results come home before they are weighed and added up.
@@ -254,19 +303,20 @@ class BlockWriter {
     });
     if (entry != entries_.end()) {
       const PassStep step =
-          compute(name(i), Phase::forward, cut(work(i).forward, work(i).parameters, kPieces));
+          compute(name(i), Phase::forward, cut(work(i).forward, work(i).parameters, pieces_));
       pieces_after_gather(writer, collective(i, piece_of(*entry->forward), Phase::forward), step);
     } else if (exit.forward && exit.forward->kind == CollectiveKind::reduce_scatter && plan_.overlap_tensor &&
-               can_cut(work(i).forward, kPieces)) {
+               can_cut(work(i).forward, pieces_)) {
       const PassStep step =
-          compute(name(i), Phase::forward, cut(work(i).forward, work(i).parameters, kPieces));
+          compute(name(i), Phase::forward, cut(work(i).forward, work(i).parameters, pieces_));
       pieces_before_scatter(writer, step, collective(i, piece_of(*exit.forward), Phase::forward));
+      if (auto sum = reordered(i, *exit.forward, Phase::forward)) writer.link(std::move(*sum));
       return i + 1;
     } else {
       link(writer, compute(name(i), Phase::forward, work(i).forward));
     }
     transpose(writer, i, Phase::forward);
-    if (exit.forward) writer.link(collective(i, *exit.forward, Phase::forward));
+    if (exit.forward) convert(writer, i, *exit.forward, Phase::forward);
     if (here.exchange == Exchange::dispatch) all_to_all(writer, i, here.outputs, Phase::forward, true);
     if (is_divided_loss(model_, here, layout_)) reduce_loss(writer, i);
     return i + 1;
@@ -289,14 +339,14 @@ class BlockWriter {
   }
 
   // A product's piece starts once the tokens it works on are there. Returns the last gather.
-  static std::uint32_t pieces_after_gather(PassWriter& writer, const PassStep& gather,
-                                           const PassStep& product) {
+  std::uint32_t pieces_after_gather(PassWriter& writer, const PassStep& gather,
+                                    const PassStep& product) const {
     std::uint32_t gathered = writer.chain(), computed = kNoStep;
-    for (std::int64_t p = 0; p < kPieces; ++p)
+    for (std::int64_t p = 0; p < pieces_; ++p)
       gathered = writer.free(p == 0 ? gather : along(gather), {gathered});
     // Gathers follow each other, so their indices are consecutive and a product's piece finds its own by
     // counting.
-    const auto first = gathered - static_cast<std::uint32_t>(kPieces - 1);
+    const auto first = gathered - static_cast<std::uint32_t>(pieces_ - 1);
     for (std::uint32_t piece = first; piece <= gathered; ++piece)
       computed = writer.free(along(product), {piece, computed});
     writer.set_chain(computed);
@@ -305,9 +355,9 @@ class BlockWriter {
 
   // The mirror image: a piece's partial sums are scattered while the next piece is computed; scatters keep
   // their order.
-  static void pieces_before_scatter(PassWriter& writer, const PassStep& product, const PassStep& scatter) {
+  void pieces_before_scatter(PassWriter& writer, const PassStep& product, const PassStep& scatter) const {
     std::uint32_t computed = writer.chain(), scattered = kNoStep;
-    for (std::int64_t p = 0; p < kPieces; ++p) {
+    for (std::int64_t p = 0; p < pieces_; ++p) {
       computed = writer.free(p == 0 ? product : along(product), {computed});
       scattered = writer.free(along(scatter), {computed, scattered});
     }
@@ -395,8 +445,8 @@ class BlockWriter {
     // Whatever was held back for an earlier entry is issued before work that belongs to none.
     if (!enters && !puts_off_) flush(writer);
     const Exit exit = narrow_exit(i);
-    const bool in_pieces = exit.backward && plan_.overlap_tensor && can_cut(work(i).input_gradient, kPieces);
-    if (exit.backward && !in_pieces) communicate(writer, collective(i, *exit.backward, phase));
+    const bool in_pieces = exit.backward && plan_.overlap_tensor && can_cut(work(i).input_gradient, pieces_);
+    if (exit.backward && !in_pieces) convert(writer, i, *exit.backward, phase);
     if (here.exchange == Exchange::dispatch)
       all_to_all(writer, i, here.outputs, Phase::input_gradient, false);
     const std::uint32_t regathered = gather_again(writer, i);
@@ -404,7 +454,7 @@ class BlockWriter {
     std::uint32_t gradient = writer.chain();
     if (in_pieces) {
       const PassStep step =
-          compute(name(i), Phase::input_gradient, cut(work(i).input_gradient, work(i).parameters, kPieces));
+          compute(name(i), Phase::input_gradient, cut(work(i).input_gradient, work(i).parameters, pieces_));
       gradient = pieces_after_gather(writer, collective(i, piece_of(*exit.backward), phase), step);
     } else {
       link(writer, compute(name(i), Phase::input_gradient, work(i).input_gradient));
@@ -430,6 +480,8 @@ class BlockWriter {
     for (const Entry& entry : entries_) {
       if (!entry.again || entry.last_product != i) continue;
       step = writer.hang(collective(i, *entry.again, Phase::weight_gradient), {writer.chain()});
+      if (auto order = reordered(i, *entry.again, Phase::weight_gradient))
+        step = writer.hang(std::move(*order), {step});
       regathered_.push_back({entry.tensor, step});
     }
     return step;
@@ -440,7 +492,7 @@ class BlockWriter {
   void leave(PassWriter& writer, std::uint32_t i) {
     for (const Entry& entry : entries_) {
       if (entry.backward && entry.first_gradient == i) {
-        writer.link(collective(i, *entry.backward, Phase::input_gradient));
+        convert(writer, i, *entry.backward, Phase::input_gradient);
         flush(writer);
       }
     }
@@ -478,6 +530,7 @@ class BlockWriter {
   bool overlaps_;            // communication with what does not need it
   bool overlaps_gradients_;  // tensor-parallel communication of the backward pass, likewise
   bool puts_off_;            // weight gradients until the next communication, which they run beside
+  std::int64_t pieces_;      // of overlapped products
   std::vector<Entry> entries_;
   std::vector<OperatorWork> works_;  // of the block's operators
   std::vector<CoreRun> runs_;        // only with context parallelism

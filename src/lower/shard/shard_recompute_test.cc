@@ -96,6 +96,7 @@ TEST(WholeRecompute, EndsWhereTheBackwardPassHasAllItReads) {
       plan.sequence_parallel = tensor > 1;
       plan.recompute = recompute;
       plan.recompute_blocks = 1;
+      plan.tensor_method = TensorMethod::megatron;
       const auto repeats = [&](const Model& model) {
         const ShardedModel sharded = shard_model(model, plan, 0, "plan");
         const std::uint32_t shape = sharded.blocks[1].recomputed_shape;

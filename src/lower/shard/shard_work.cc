@@ -269,6 +269,62 @@ void set_softmax_traffic(const Model& model, const Operator& op, const Layout& l
   work.input_gradient.bytes = Bytes(checked_multiply(elements, copy + 2 * kWide + width + scaling, op.name));
 }
 
+// Bytes that PyTorch moves per element of `width` bytes where a formula is run operator by operator, each
+// reading its operands from memory and writing its result there.
+struct PassTraffic {
+  std::int64_t forward = 0, backward = 0;
+};
+
+// Llama's RMSNorm (Llama 3's model.py, transformers' LlamaRMSNorm, PyTorch's rms_norm before release 2.9): a
+// copy in fp32, its squares, their mean, the copy by the reciprocal root, the result in its own type, by the
+// weight. Backward: by the weight; by what it multiplied, and summed; widened; by the root; by the copy, and
+// summed; the mean's gradient spread over a row, powers of the copy, doubled, their product; the two
+// gradients of the copy added, and cast.
+PassTraffic norm_traffic(std::int64_t width) {
+  constexpr std::int64_t kWide = 4;
+  const std::int64_t cast = width == kWide ? 0 : width + kWide;
+  const std::int64_t forward = cast + 2 * kWide + kWide + 2 * kWide + cast + 2 * width;
+  const std::int64_t of_weight = 2 * width + 3 * width + width, of_root = 3 * kWide + kWide;
+  const std::int64_t of_squares = kWide + 2 * kWide + 2 * kWide + 3 * kWide;
+  return {forward, of_weight + cast + 2 * kWide + of_root + of_squares + 3 * kWide + cast};
+}
+
+// Pairs as complex numbers in fp32, turned, and cast (Llama 3's apply_rotary_emb); backward the same. Halves
+// that are negated, put together and added (transformers' rotate_half) move as much.
+PassTraffic rotary_traffic(std::int64_t width) {
+  constexpr std::int64_t kWide = 4;
+  const std::int64_t cast = width == kWide ? 0 : width + kWide;
+  return {cast + 2 * kWide + cast, cast + 2 * kWide + cast};
+}
+
+// The function of the gate, and its product with the other half; backward two products and the function's.
+PassTraffic gate_traffic(std::int64_t width) {
+  return {2 * width + 3 * width, 2 * (3 * width) + 3 * width};
+}
+
+void set_elementwise_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                             OperatorWork& work) {
+  const std::optional<Part> part = elementwise_part(model, op);
+  if (!part || fused_elementwise_of(plan).has(*part)) return;
+  constexpr std::int64_t kBits = 8;
+  const std::int64_t width = bits_of(activation_dtype(plan)) / kBits;
+  const PassTraffic traffic = *part == Part::norm     ? norm_traffic(width)
+                              : *part == Part::rotary ? rotary_traffic(width)
+                                                      : gate_traffic(width);
+  std::int64_t results = 0;
+  for (const std::uint32_t t : op.outputs) {
+    const Tensor& tensor = model.tensors[t];
+    results += scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, t, true));
+  }
+  // Passes over elements, whatever they are parts of.
+  work.forward.kernel = work.input_gradient.kernel = Kernel::any;
+  work.forward.bytes = Bytes(checked_multiply(results, traffic.forward, op.name));
+  if (work.input_gradient.kind != WorkKind::none)
+    work.input_gradient.bytes = Bytes(checked_multiply(results, traffic.backward, op.name));
+  // The weight's gradient is among them.
+  work.weight_gradient = {};
+}
+
 // What gpt-oss's experts do beside their products Megatron-Core leaves to PyTorch, operator by operator.
 // Clamps of the two halves of gate and up, which are put together again (weighted_bias_quick_geglu_impl of
 // fused_bias_geglu.py): all is read and written twice; backward comparisons make masks of a byte, one of the
@@ -381,6 +437,19 @@ bool may_be_narrow(const Operator& op, const Block& block, const Plan& plan, boo
   return !routes && !op.parts.has(Part::logits) && !op.parts.meets(plan.wide_modules);
 }
 
+std::optional<Part> elementwise_part(const Model& model, const Operator& op) {
+  if (op.inputs.empty() || op.outputs.empty()) return {};
+  if (op.type == "RMSNorm" || op.type == "RMSNormalization" || op.type == "SimplifiedLayerNormalization")
+    return Part::norm;
+  if (op.forward.kernel == Kernel::rotary) return Part::rotary;
+  const auto elements = [&](std::uint32_t t) {
+    return element_count(model.tensors[t].shape, model.tensors[t].name);
+  };
+  const bool is_gated =
+      op.forward.kernel == Kernel::activation && elements(op.outputs.front()) < elements(op.inputs.front());
+  return is_gated ? std::optional(Part::activation) : std::nullopt;
+}
+
 bool wants_channels_last(const Operator& op, DType type) {
   const bool on_tensor_cores =
       type == DType::fp16 || type == DType::bf16 || type == DType::tf32 || type == DType::fp8;
@@ -418,6 +487,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
   set_transposes(model, op, layout, plan, result);
   set_loss_traffic(model, op, layout, plan, result);
   set_softmax_traffic(model, op, layout, plan, result);
+  set_elementwise_traffic(model, op, layout, plan, result);
   set_permutation_traffic(model, op, layout, plan, result);
   set_one_hot_work(model, op, layout, plan, result);
   set_pass_traffic(model, op, layout, plan, result);

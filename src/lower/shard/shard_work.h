@@ -11,9 +11,12 @@
 // products with weights outside embedding and head are computed in it (DeepSeek-AI 2024, section 3.3.1);
 // activations stay bf16 and each pass over a weight also casts it: one narrow copy is written and read.
 // Plan::wide_first_layers and its like keep others in bf16, too.
-// Losses under Framework::pytorch move what its kernels do, fused where the host is compiled.
+// Losses under Framework::pytorch move what its kernels do, fused where the host is compiled; so do norms,
+// rotary positions and gated activations that are none of fused_elementwise_of(plan).
 // Cost: O(tensors of the operator).
 #pragma once
+
+#include <optional>
 
 #include "ir/model.h"
 #include "ir/plan.h"
@@ -36,6 +39,9 @@ bool wants_channels_last(const Operator& op, DType type);
 bool may_be_narrow(const Operator& op, const Block& block, const Plan& plan, bool wide);
 OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                             bool narrow);
+
+// Which of fusable_parts() the operator is. LayerNorm and activations without a gate are one kernel anyway.
+std::optional<Part> elementwise_part(const Model& model, const Operator& op);
 
 // One of `pieces` equal parts along m, the weights read by each.
 bool can_cut(const Work& work, std::int64_t pieces);

@@ -166,6 +166,10 @@ void read_pipeline(const Config& config, PlanRequest& request) {
 
 void read_tensor_and_experts(const Config& config, Plan& plan) {
   set_given(config, "sequence_parallel", plan.sequence_parallel);
+  if (const auto method = config.find("tensor_method")) {
+    plan.tensor_method =
+        read_choice(*method, {TensorMethod::automatic, TensorMethod::megatron, TensorMethod::dtensor});
+  }
   set_given(config, "overlap_tensor", plan.overlap_tensor);
   set_given(config, "overlap_tensor_gradients", plan.overlap_tensor_gradients);
   if (const auto method = config.find("context_method"))
@@ -272,6 +276,8 @@ void read_host(const Config& config, Plan& plan) {
   if (const auto loss = config.find("loss"))
     plan.loss = read_choice(*loss, {LossKernel::automatic, LossKernel::fused, LossKernel::wide,
                                     LossKernel::in_place, LossKernel::narrow});
+  if (const auto fused = config.find("fused_elementwise"))
+    plan.fused_elementwise = read_parts(*fused, fusable_parts());
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
 }
 

@@ -495,7 +495,7 @@ TEST_F(StudySchema, ItsNamesAreTheReaders) {
   const std::string odd = "=~~~~~~~~~~~~";
   EXPECT_EQ(enumeration(definition("plan"), "precision"), known("plan.precision" + odd));
   for (const std::string key :
-       {"optimizer", "context_method", "expert_load", "loss", "recompute", "weight_type"})
+       {"optimizer", "context_method", "expert_load", "loss", "recompute", "tensor_method", "weight_type"})
     EXPECT_EQ(enumeration(definition("plan"), key), known("plan." + key + odd)) << key;
   EXPECT_EQ(enumeration(definition("collectives"), "decomposition"),
             known("collectives.decomposition" + odd));

@@ -109,7 +109,7 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 31> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 33> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "channels_last",
@@ -122,6 +122,7 @@ constexpr std::array<std::string_view, 31> kFixedKeys = {"accumulation_fusion",
                                                          "first_bucket",
                                                          "fp8_attention",
                                                          "framework",
+                                                         "fused_elementwise",
                                                          "global_batch",
                                                          "gradient_type",
                                                          "host",
@@ -137,6 +138,7 @@ constexpr std::array<std::string_view, 31> kFixedKeys = {"accumulation_fusion",
                                                          "scaling",
                                                          "seed",
                                                          "state_type",
+                                                         "tensor_method",
                                                          "weight_type",
                                                          "wide_first_layers",
                                                          "wide_last_layers"};

@@ -320,6 +320,11 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
     plan.recompute_modules = modules;
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
+  // Its TritonRMSNorm and FlashRotaryEmbedding (models/llama.py); its tensor parallelism is Megatron's.
+  if (names(row, "nanotron")) {
+    plan.fused_elementwise = {Part::norm, Part::rotary};
+    plan.tensor_method = TensorMethod::megatron;
+  }
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || lower_case(row.zero).starts_with("fsdp2");
   // torchtitan's fsdp_reshard_after_forward is "default": not with a pipeline (distributed/fsdp.py).

@@ -480,6 +480,19 @@ TEST(RowStudy, HostsAreToldByWhatCompiles) {
   EXPECT_EQ(graphs.gradient_dtype, DType::fp32);
 }
 
+TEST(RowStudy, NanotronHasKernelsAndTensorParallelismOfItsOwn) {
+  MeasuredPlan row = small_row();
+  row.notes = "torchtitan";
+  const Plan titan = study_of(row, "x.csv:2").plan;
+  EXPECT_EQ(tensor_method_of(titan), TensorMethod::dtensor);
+  EXPECT_EQ(fused_elementwise_of(titan), Parts());
+  row.notes = "nanotron";
+  const Plan nanotron = study_of(row, "x.csv:2").plan;
+  EXPECT_EQ(nanotron.framework, Framework::pytorch);
+  EXPECT_EQ(tensor_method_of(nanotron), TensorMethod::megatron);
+  EXPECT_EQ(fused_elementwise_of(nanotron), (Parts{Part::norm, Part::rotary}));
+}
+
 TEST(RowStudy, BloomWaitsForEveryKernel) {
   MeasuredPlan row = small_row();
   const Time launch = study_of(row, "x.csv:2").machine.device.kernels->launch;

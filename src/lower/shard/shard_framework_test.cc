@@ -1,0 +1,196 @@
+// What frameworks run operator by operator, and PyTorch's own tensor parallelism: counted by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lower/shard/shard_testing.h"
+#include "lower/sharded_model.h"
+
+namespace armilla {
+namespace {
+
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+constexpr std::int64_t kRows = 512, kHidden = 256, kGate = 512, kHalf = 2, kTensorRanks = 4;
+constexpr std::int64_t kGathered = kRows * kHidden * kHalf;
+
+Model llama_with(std::string_view norm = "rmsnorm") {
+  return read_described_yaml(
+      fmt::format("family: llama\nlayers: 2\nhidden: 256\nheads: 4\nkv_heads: 2\nfeed_forward: 512\n"
+                  "vocabulary: 8192\nsequence: 512\nnorm: {}\n",
+                  norm),
+      "m", ModelOptions());
+}
+
+struct Moved {
+  std::int64_t forward = 0, backward = 0;
+  friend bool operator==(const Moved&, const Moved&) = default;
+};
+std::ostream& operator<<(std::ostream& out, const Moved& moved) {
+  return out << moved.forward << " and " << moved.backward;
+}
+
+// Bytes that an operator of the first layer moves.
+Moved bytes_of(const Model& model, const Plan& plan, std::string_view name) {
+  const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+  const BlockShape& layer = shape_named(sharded, "layers.0");
+  const auto sum = [&](const Pass& pass) {
+    std::int64_t bytes = 0;
+    for (const PassStep& step : pass.steps) {
+      if (step.kind == NodeKind::compute && sharded.names[step.name] == name)
+        bytes += sharded.works[step.work].bytes.value;
+    }
+    return bytes;
+  };
+  return {sum(layer.forward), sum(layer.backward)};
+}
+
+Plan eager_pytorch() {
+  Plan plan = plan_of(1);
+  plan.framework = Framework::pytorch;
+  plan.host = Host::eager;
+  return plan;
+}
+
+TEST(ShardFramework, EagerPyTorchReadsAndWritesBetweenOperations) {
+  const Model model = llama_with();
+  const std::int64_t elements = kRows * kHidden;
+  const std::int64_t turned = elements + elements / 2;  // queries, and half as many keys
+  EXPECT_EQ(bytes_of(model, eager_pytorch(), "attention.norm"), (Moved{36 * elements, 92 * elements}));
+  EXPECT_EQ(bytes_of(model, eager_pytorch(), "attention.rotary"), (Moved{20 * turned, 20 * turned}));
+  const std::int64_t inner = kRows * kGate;
+  EXPECT_EQ(bytes_of(model, eager_pytorch(), "mlp.activation"), (Moved{10 * inner, 18 * inner}));
+
+  // Without casts, of numbers of 4 bytes.
+  Plan wide = eager_pytorch();
+  wide.precision = DType::fp32;
+  EXPECT_EQ(bytes_of(model, wide, "attention.norm"), (Moved{28 * elements, 92 * elements}));
+  EXPECT_EQ(bytes_of(model, wide, "attention.rotary"), (Moved{8 * turned, 8 * turned}));
+  EXPECT_EQ(bytes_of(model, wide, "mlp.activation"), (Moved{20 * inner, 36 * inner}));
+}
+
+TEST(ShardFramework, OneKernelReadsItsInputAndWritesItsResult) {
+  const Model model = llama_with();
+  Plan compiled = eager_pytorch(), megatron = eager_pytorch();
+  compiled.host = Host::compiled;
+  megatron.framework = Framework::megatron;
+  for (const std::string_view name : {"attention.norm", "attention.rotary", "mlp.activation"}) {
+    SCOPED_TRACE(name);
+    const Moved fused = bytes_of(model, megatron, name), split = bytes_of(model, eager_pytorch(), name);
+    EXPECT_GT(split.forward, fused.forward);
+    EXPECT_EQ(bytes_of(model, compiled, name), fused);
+    // As the plan says, whatever the framework.
+    for (const Part part : fusable_parts()) {
+      Plan one = eager_pytorch(), other = megatron;
+      one.fused_elementwise = {part};
+      other.fused_elementwise = Parts();
+      const bool is_it = (name == "attention.norm") == (part == Part::norm) &&
+                         (name == "attention.rotary") == (part == Part::rotary);
+      EXPECT_EQ(bytes_of(model, one, name), is_it ? fused : split);
+      EXPECT_EQ(bytes_of(model, other, name), split);
+    }
+  }
+  // PyTorch has a kernel for this one.
+  const Model layer_norm = llama_with("layernorm");
+  EXPECT_EQ(bytes_of(layer_norm, eager_pytorch(), "attention.norm"),
+            bytes_of(layer_norm, megatron, "attention.norm"));
+}
+
+Plan divided(TensorMethod method, Recompute recompute = Recompute::none) {
+  Plan plan = plan_of(kTensorRanks);
+  plan.sequence_parallel = true;
+  plan.tensor_method = method;
+  plan.recompute = recompute;
+  return plan;
+}
+
+// Copies between collectives and products, by their bytes.
+std::vector<std::string> copies(const ShardedModel& model, const Pass& pass) {
+  std::vector<std::string> lines;
+  for (const PassStep& step : pass.steps) {
+    if (step.kind == NodeKind::compute && model.names[step.name].find("reordering") != std::string_view::npos)
+      lines.push_back(fmt::format("{} {}", model.names[step.name], model.works[step.work].bytes.value));
+  }
+  return lines;
+}
+
+std::vector<std::string> gathers(const ShardedModel& model, const Pass& pass) {
+  std::vector<std::string> lines = communication(model, pass);
+  std::erase_if(lines, [](const std::string& line) { return line.find("all-gather") == std::string::npos; });
+  return lines;
+}
+
+TEST(ShardFramework, DTensorCopiesWhatItGathersAndScatters) {
+  const Model model = llama_with();
+  const ShardedModel own = shard_model(model, divided(TensorMethod::dtensor), 0, "plan");
+  const BlockShape& layer = shape_named(own, "layers.0");
+  const auto line = [](std::string_view name) {
+    return fmt::format("{}: reordering {}", name, 2 * kGathered);
+  };
+  EXPECT_THAT(copies(own, layer.forward), ElementsAre(line("attention.q"), line("attention.output"),
+                                                      line("mlp.gate_up"), line("mlp.down")));
+  EXPECT_THAT(copies(own, layer.backward), ElementsAre(line("mlp.down"), line("mlp.gate_up"),
+                                                       line("attention.output"), line("attention.q")));
+
+  const ShardedModel megatron = shard_model(model, divided(TensorMethod::megatron), 0, "plan");
+  EXPECT_THAT(copies(megatron, shape_named(megatron, "layers.0").forward), ElementsAre());
+  Plan automatic = divided(TensorMethod::automatic);
+  EXPECT_EQ(tensor_method_of(automatic), TensorMethod::megatron);
+  automatic.framework = Framework::pytorch;
+  EXPECT_EQ(tensor_method_of(automatic), TensorMethod::dtensor);
+}
+
+TEST(ShardFramework, DTensorKeepsWhatItGathered) {
+  const Model model = llama_with();
+  using Counts = std::pair<std::size_t, std::size_t>;  // in what is done again, and in the backward pass
+  const auto of_layer = [&](TensorMethod method, Recompute recompute) {
+    const ShardedModel sharded = shard_model(model, divided(method, recompute), 0, "plan");
+    const BlockShape& layer = shape_named(sharded, "layers.0");
+    return Counts{gathers(sharded, layer.recompute).size(), gathers(sharded, layer.backward).size()};
+  };
+  // Two of gradients, and Megatron's two of inputs once more.
+  EXPECT_EQ(of_layer(TensorMethod::megatron, Recompute::none), (Counts{0, 4}));
+  EXPECT_EQ(of_layer(TensorMethod::dtensor, Recompute::none), (Counts{0, 2}));
+  EXPECT_EQ(of_layer(TensorMethod::megatron, Recompute::full), (Counts{2, 4}));
+  EXPECT_EQ(of_layer(TensorMethod::dtensor, Recompute::full), (Counts{2, 2}));
+  // What is gathered is not on the list of what is kept.
+  EXPECT_EQ(of_layer(TensorMethod::megatron, Recompute::operators), (Counts{0, 4}));
+  EXPECT_EQ(of_layer(TensorMethod::dtensor, Recompute::operators), (Counts{2, 2}));
+}
+
+TEST(ShardFramework, OverlappedDTensorCutsByRanksAndHidesNoSumOfGradients) {
+  Plan plan = divided(TensorMethod::dtensor);
+  plan.overlap_tensor = true;
+  const ShardedModel sharded = shard_model(llama_with(), plan, 0, "plan");
+  const BlockShape& layer = shape_named(sharded, "layers.0");
+  // Pieces of the two sums at the ends of attention and MLP, and of gate and up's gather; attention's gather
+  // feeds two products.
+  const std::vector<std::string> forward = communication(sharded, layer.forward);
+  const auto pieces = [&](std::string_view name) {
+    return std::ranges::count(forward, fmt::format("{} {}", name, kGathered / kTensorRanks));
+  };
+  EXPECT_EQ(pieces("mlp.gate_up: all-gather tensor"), kTensorRanks);
+  EXPECT_EQ(pieces("mlp.down: reduce-scatter tensor"), kTensorRanks);
+  EXPECT_EQ(pieces("attention.output: reduce-scatter tensor"), kTensorRanks);
+  // What arrived from all ranks is added up.
+  EXPECT_THAT(
+      copies(sharded, layer.forward),
+      ElementsAre(fmt::format("attention.output: reordering {}", kGathered + kGathered / kTensorRanks),
+                  fmt::format("mlp.down: reordering {}", kGathered + kGathered / kTensorRanks)));
+  // Scatters of gradients come after all products, and what follows waits for them.
+  const std::vector<PassStep>& steps = layer.backward.steps;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    if (steps[s].kind != NodeKind::collective || steps[s].collective != CollectiveKind::reduce_scatter)
+      continue;
+    EXPECT_THAT(steps[s].after, UnorderedElementsAre(s - 1));
+    ASSERT_LT(s + 1, steps.size());
+    EXPECT_THAT(steps[s + 1].after, testing::Contains(s));
+  }
+}
+
+}  // namespace
+}  // namespace armilla
