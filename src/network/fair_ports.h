@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -70,8 +71,8 @@ class FairPorts final : public EventHandler {
       state.add('p', number, now.value - port.since.value, port.senders.size());
       for (const Sender& sender : port.senders) {
         state.add('q', number, sender.name);
-        for (std::size_t place = 0; place < sender.waiting.size(); ++place) {
-          const Waiting& waiting = sender.waiting[place];
+        for (std::size_t place = 0; place < sender.waiting().size(); ++place) {
+          const Waiting& waiting = sender.waiting()[place];
           const Digest flight = described(waiting.flight);
           begun(waiting.begin);
           state.add('w', number, sender.name, place, flight.low, flight.high,
@@ -98,7 +99,10 @@ class FairPorts final : public EventHandler {
   };
   struct Sender {
     std::uint16_t name = 0;
-    std::deque<Waiting> waiting;  // of which the first is served
+    std::vector<Waiting> messages;  // in the order in which they came
+    std::size_t first = 0;          // of them that is not through: it is served
+    bool waits() const { return first < messages.size(); }
+    std::span<const Waiting> waiting() const { return std::span(messages).subspan(first); }
   };
   struct Port {
     Link* link = nullptr;
