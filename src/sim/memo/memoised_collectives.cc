@@ -279,27 +279,28 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
 void MemoisedCollectives::play_what_has_ties() {
   if (next_held_ == kEndOfTime) return;
   const Time next = context_.queue.next_time();
-  if (next < next_held_) return;
+  if (next < next_held_ || next == kEndOfTime) return;
+  next_held_ = kEndOfTime;
   for (std::size_t i = holding_.size(); i-- > 0;) {
     Holder& holder = holding_[i];
-    if (holder.next > next) continue;
-    const Performance& performance = performances_[holder.id];
-    const std::vector<Time>& moments = performance.play->moments;
-    const auto from = moments.begin() + static_cast<std::ptrdiff_t>(holder.passed);
-    const auto moment = std::lower_bound(from, moments.end(), next - performance.start);
-    if (moment == moments.end() || *moment >= performance.play->duration) {
-      holder.next = kEndOfTime;
-      continue;
+    if (holder.next <= next) {
+      const Performance& performance = performances_[holder.id];
+      const std::vector<Time>& moments = performance.play->moments;
+      // One by one: from one event of the run to the next few of them pass.
+      while (holder.passed < moments.size() && performance.start + moments[holder.passed] < next)
+        ++holder.passed;
+      const bool is_over =
+          holder.passed == moments.size() || moments[holder.passed] >= performance.play->duration;
+      holder.next = is_over ? kEndOfTime : performance.start + moments[holder.passed];
+      if (holder.next <= next) {
+        const std::uint32_t id = holder.id;
+        let_go(id);
+        catch_up(id, next);
+        continue;
+      }
     }
-    holder.passed = static_cast<std::size_t>(moment - moments.begin());
-    holder.next = performance.start + *moment;
-    if (holder.next > next) continue;
-    const std::uint32_t id = holder.id;
-    let_go(id);
-    catch_up(id, next);
+    next_held_ = std::min(next_held_, holder.next);
   }
-  next_held_ = kEndOfTime;
-  for (const Holder& holder : holding_) next_held_ = std::min(next_held_, holder.next);
 }
 
 void MemoisedCollectives::pass_on_what_cannot_wait() {
