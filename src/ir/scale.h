@@ -17,6 +17,7 @@ namespace armilla {
 struct ScalePoint {
   std::int64_t ranks = 0, global_batch = 0;
   std::optional<PlanOutcome> best;    // nothing: no plan can be run
+  std::vector<SearchAxis> axes;       // of its search
   std::vector<std::string> settings;  // of it, as `armilla run --set` takes them
   std::string refusal;                // why there is none
   SearchSpaceUse space;

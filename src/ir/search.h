@@ -124,6 +124,8 @@ struct SearchResult {
   std::optional<PlanOutcome> nearest;        // where nothing fits: what needs least, not simulated
   Bytes nearest_room;                        // that it may take of its device's memory
   std::vector<std::string> nearest_changes;  // that would make it fit, in words of a study file
+  // Where no plan is legal and what the user gave suffices for that, without what a search varies by itself.
+  Refusal refusal_of_given;
   // Where nothing that fits is within deadline and budget: what comes nearest to them.
   std::optional<PlanOutcome> late;
   std::optional<Money> budget;  // of the whole training

@@ -290,10 +290,10 @@ std::string untried_room(const SearchResult& result) {
 // What is about no key of a plan, such as how many ranks a machine can have, stands in the way of plans whose
 // degrees are right, and other values of the search do not help. So do keys that are not about degrees.
 std::string main_refusal(const SearchResult& result) {
-  const Refusal* most = nullptr;
-  bool is_otherwise_legal = false;
+  const Refusal* most = result.refusal_of_given.example.empty() ? nullptr : &result.refusal_of_given;
+  bool is_otherwise_legal = most != nullptr;
   for (const auto& [reason, refusal] : result.space.refusals) {
-    if (refusal.example.empty()) continue;
+    if (refusal.example.empty() || most == &result.refusal_of_given) continue;
     const bool otherwise = reason == "not legal" || (reason != "degrees" && !is_about_cutting({reason}));
     if (most != nullptr && std::pair(otherwise, refusal.plans) <= std::pair(is_otherwise_legal, most->plans))
       continue;

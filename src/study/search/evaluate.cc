@@ -234,12 +234,11 @@ PlanPrepared prepared(const Study& study, const Model& model) {
   return made;
 }
 
-PlanEvaluator::PlanEvaluator(const Study& base, double memory_share)
+PlanEvaluator::PlanEvaluator(const Study& base)
     : base_(base),
       described_(is_described(base.model)),
       own_cost_(make_cost_model(base.compute, base.machine.device)),
-      cost_(*own_cost_),
-      memory_share_(memory_share) {
+      cost_(*own_cost_) {
   prepare_all_but_plan(base_);
 }
 
@@ -429,31 +428,10 @@ StageExchanges& PlanEvaluator::exchanges_of(const PlanPrepared& made) {
       .first->second;
 }
 
-Device PlanEvaluator::within_share(Device device) const {
-  device.memory = share_of(device.memory, memory_share_);
-  return device;
-}
-
 MemoryUse PlanEvaluator::memory(const PlanPrepared& made) {
-  const Machine& machine = made.setting->machine;
-  if (made.sharded) {
-    MemoryUse use = largest_use(*made.sharded, cut_stages(*made.sharded, made.plan, kWhere),
-                                *order_of(made.plan), made.plan, within_share(machine.device));
-    use.capacity = machine.device.memory;
-    return use;
-  }
-  Study study = made.study();
-  study.machine.device = within_share(machine.device);
-  for (OtherDevices& others : study.machine.others) others.device = within_share(others.device);
-  MemoryUse use = lower_study(study, cost_).memory;
-  // Of whichever device it is.
-  const auto other = std::ranges::find(study.machine.others, use.capacity,
-                                       [](const OtherDevices& others) { return others.device.memory; });
-  use.capacity =
-      other == study.machine.others.end()
-          ? machine.device.memory
-          : machine.others[static_cast<std::size_t>(other - study.machine.others.begin())].device.memory;
-  return use;
+  if (!made.sharded) return lower_study(made.study(), cost_).memory;
+  return largest_use(*made.sharded, cut_stages(*made.sharded, made.plan, kWhere), *order_of(made.plan),
+                     made.plan, made.setting->machine.device);
 }
 
 const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& plan, std::uint32_t shape,

@@ -41,17 +41,12 @@ struct PlanPrepared {
   Study study() const;  // with the plan; its request says what all have in common
 };
 
-inline Bytes share_of(Bytes memory, double share) {
-  return Bytes(static_cast<std::int64_t>(share * static_cast<double>(memory.value)));
-}
-
 // A plan that was read, lowered and divided by itself. `study` and `model` must outlive it.
 PlanPrepared prepared(const Study& study, const Model& model);
 
 class PlanEvaluator {
  public:
-  // `memory_share`: of every device's memory, what a plan may take.
-  explicit PlanEvaluator(const Study& base, double memory_share = 1);
+  explicit PlanEvaluator(const Study& base);
   // For plans that are prepared already.
   PlanEvaluator(const Study& base, const CostModel& cost);
   ~PlanEvaluator();
@@ -65,9 +60,7 @@ class PlanEvaluator {
   LeastAhead ahead_of(const PlanPrepared& plan);  // of its slots
   // What all ranks compute at least, in picoseconds, as a whole number.
   double computing_bound(const PlanPrepared& plan);
-  // Of the rank that needs most, on devices that have no more than plans may take: frameworks free late
-  // only as long as there is room. Its capacity is the whole device's.
-  MemoryUse memory(const PlanPrepared& plan);
+  MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most, as a run reports it
   // Iteration and how it divides. Throws Error for what only the simulation refuses.
   PlanOutcome simulate(const PlanPrepared& plan);
   // Nothing as soon as it is known that the iteration lasts longer.
@@ -87,7 +80,6 @@ class PlanEvaluator {
   }
 
  private:
-  Device within_share(Device device) const;
   std::shared_ptr<const Study> setting_of(const Plan& plan);
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
@@ -136,7 +128,6 @@ class PlanEvaluator {
   bool described_;  // its model
   std::unique_ptr<CostModel> own_cost_;
   const CostModel& cost_;
-  double memory_share_ = 1;
   std::mutex mutex_;  // of the tables below
   // By ranks, and where the machine is shaped by it by the innermost block.
   std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<const Study>> settings_;

@@ -94,29 +94,6 @@ std::map<std::tuple<std::uint32_t, Time, Time, Time, Time>, std::int64_t> times_
   return times;
 }
 
-// What PyTorch frees late gives way where a plan may take less than the device has.
-TEST_F(EvaluateTest, FreesInTimeWhereThereIsNoRoom) {
-  const Study study = read_study(
-      Config::parse("model: " + (folder_ / "wide.yaml").string() +
-                        "\nmachine: dgx-h100\nplan: {ranks: 8, tensor: 8, micro_batch: 1, micro_batches: 2, "
-                        "framework: pytorch, precision: bf16}\n",
-                    "test", {}));
-  PlanEvaluator of_all(study);
-  const MemoryUse all = of_all.memory(of_all.prepare(study.request));
-  const Bytes late = all.buffer(MemoryBuffer::freed_late);
-  ASSERT_GT(late, Bytes(0));
-  ASSERT_TRUE(all.fits());
-  const double share =
-      static_cast<double>(all.needed().value - late.value / 2) / static_cast<double>(all.capacity.value);
-  PlanEvaluator of_part(study, share);
-  const MemoryUse part = of_part.memory(of_part.prepare(study.request));
-  EXPECT_LE(part.needed(), share_of(part.capacity, share));
-  EXPECT_GT(part.buffer(MemoryBuffer::freed_late), Bytes(0));
-  EXPECT_LT(part.buffer(MemoryBuffer::freed_late), late);
-  EXPECT_EQ(part.capacity, all.capacity);
-  EXPECT_EQ(part.activations, all.activations);
-}
-
 // Its products take longer than a host needs to issue them, but behind each message it begins anew.
 TEST_F(EvaluateTest, HostsThatStopAtMessagesAreNotAhead) {
   const auto text = [](const std::string& overlap) {

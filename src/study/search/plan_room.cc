@@ -36,7 +36,7 @@ std::string reason_of(const Error& error) {
 
 PlanRoom::PlanRoom(const SearchRequest& request) : space_(request), memory_share_(request.memory_share) {
   for (const SearchBase& base : space_.bases())
-    evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study, memory_share_));
+    evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study));
   if (space_.bases().size() > kMostBases)
     throw Error("machine", "too many combinations of machines and ranks", "list fewer");
 }

@@ -37,7 +37,9 @@ class PlanRoom {
   }
 
   // That a plan may take.
-  Bytes room(const MemoryUse& memory) const { return share_of(memory.capacity, memory_share_); }
+  Bytes room(const MemoryUse& memory) const {
+    return Bytes(static_cast<std::int64_t>(memory_share_ * static_cast<double>(memory.capacity.value)));
+  }
   bool fits(const MemoryUse& memory) const { return memory.needed() <= room(memory); }
 
   // The number of a plan as a piece of work; of one whose time is known, for its memory alone.

@@ -87,6 +87,18 @@ TEST_F(SavedSearchTest, GoesOnWhereItEnded) {
   EXPECT_EQ(search_plans(dear).space.resumed, whole.space.simulated);
 }
 
+// What comes of a plan is kept whatever the limits; those that it is beyond make no plan simulated.
+TEST_F(SavedSearchTest, CountsAsResumedWhatIsSimulated) {
+  const SearchResult whole = search_plans(saved(kSmallSpace, false));
+  SearchRequest late = saved(kSmallSpace, true);
+  late.deadline = whole.simulated[whole.simulated.size() / 2].iteration;
+  const SearchResult some = search_plans(late);
+  EXPECT_GT(some.space.resumed, 0);
+  EXPECT_LT(some.space.simulated, whole.space.simulated);
+  EXPECT_LE(some.space.resumed, some.space.simulated);
+  expect_sum(some.space);
+}
+
 // Plans that were given up are kept with what they were longer than: they are played again only where that
 // does not say enough.
 TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {

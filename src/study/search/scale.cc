@@ -33,7 +33,8 @@ SearchRequest at_size(const ScaleRequest& request, const ScalePoint& point) {
   search.patience = {.longest = kEndOfTime};  // all sizes together were looked at
   const auto read = search.read;
   const std::vector<Override> size = {fmt::format("{}={}", kRanks, point.ranks),
-                                      fmt::format("plan.global_batch={}", point.global_batch)};
+                                      {fmt::format("plan.global_batch={}", point.global_batch),
+                                       fmt::format("--global-batch {}", point.global_batch)}};
   search.read = [read, size](const std::vector<Override>& settings) {
     std::vector<Override> all = size;
     all.insert(all.end(), settings.begin(), settings.end());
@@ -105,7 +106,7 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
   result.weak = request.weak;
   std::vector<ScalePoint> points;
   for (const std::int64_t ranks : sizes) {
-    ScalePoint& point = points.emplace_back(ScalePoint{ranks, request.global_batch, {}, {}, {}, {}, {}});
+    ScalePoint& point = points.emplace_back(ScalePoint{ranks, request.global_batch, {}, {}, {}, {}, {}, {}});
     if (request.weak) {
       if (request.global_batch * ranks % sizes.front() != 0) {
         throw Error(
@@ -128,6 +129,7 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
     if (!found.complete) break;  // half a search says nothing of the best
     point.space = found.space;
     point.edges = found.edges;
+    point.axes = found.axes;
     result.tokens_per_sample = found.tokens_per_sample;
     for (const std::string& note : found.notes) {
       if (std::ranges::find(result.notes, note) == result.notes.end()) result.notes.push_back(note);

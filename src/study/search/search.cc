@@ -18,6 +18,7 @@
 #include "ir/derived/training.h"
 #include "lower/memory.h"
 #include "lower/pipeline_schedule.h"
+#include "lower/plan.h"
 #include "network/network.h"
 #include "study/search/check_figures.h"
 #include "study/search/evaluate.h"
@@ -494,7 +495,8 @@ class Search {
       return;
     }
     Simulated plan{candidate, {}, {}, {}, {}, memory};
-    if (outcome.contains("iteration")) {
+    const bool is_new = outcome.contains("iteration");
+    if (is_new) {
       plan = simulated(candidate, outcome);
       save(candidate, {.iteration = plan.iteration,
                        .compute = plan.compute,
@@ -510,13 +512,13 @@ class Search {
       plan.compute = saved.compute;
       plan.exposed_communication = saved.exposed_communication;
       plan.energy = saved.energy;
-      ++result_.space.resumed;
     }
     if (const auto broken = broken_limit(candidate, plan.iteration, "")) {
       note_late(plan);
       return refuse(broken->first, 1, broken->second);
     }
     ++result_.space.simulated;
+    if (!is_new) ++result_.space.resumed;
     note(plan);
     simulated_.push_back(plan);
   }
@@ -563,6 +565,7 @@ class Search {
     list_front();
     if (simulated_.empty()) return find_what_comes_near();
     note_asynchronous();
+    note_what_has_no_effect();
     const Candidate& best = simulated_.front().candidate;
     if (request_.explain) explain(best);
     list_edges(simulated_.front());
@@ -576,6 +579,18 @@ class Search {
         "the schedule {} never flushes: its gradients are of the weights of an iteration before, so that it "
         "does not train as other schedules do",
         plan->plan.schedule));
+  }
+
+  // Of what does not vary, under the best plan.
+  void note_what_has_no_effect() {
+    const Candidate& best = simulated_.front().candidate;
+    PlanRequest request = space_.request_of(best.base, best.point);
+    for (const SearchAxis& axis : space_.bases()[best.base].axes) {
+      if (axis.key.starts_with("plan.")) request.places.erase(axis.key.substr(5));
+    }
+    const PlanPrepared plan = plans_.prepare(best.base, best.point);
+    for (std::string& note : settings_without_effect(request, plan.plan, *plan.model))
+      result_.notes.push_back(std::move(note));
   }
 
   void explain(const Candidate& best) {
@@ -682,7 +697,43 @@ class Search {
       Device device = plan.setting->machine.device;
       device.memory = result_.nearest_room;
       result_.nearest_changes = memory_advice(*plan.model, plan.plan, device);
+    } else {
+      find_refusal_of_given();
     }
+  }
+
+  // As a run refuses what the user gave, all else being as it is by default: of the first combination, if all
+  // of so many are refused.
+  void find_refusal_of_given() {
+    constexpr std::int64_t kMost = 1000;
+    const auto given = [&](const SearchAxis& axis) { return axis.given && !axis.values.empty(); };
+    std::int64_t combinations = 1;
+    for (const SearchAxis& axis : request_.axes) {
+      const auto tried = std::ranges::find(result_.axes, axis.key, &SearchAxis::key);
+      if (tried == result_.axes.end() || !given(*tried)) continue;
+      combinations *= std::min(kMost + 1, static_cast<std::int64_t>(tried->values.size()));
+      if (combinations > kMost) return;
+    }
+    std::optional<Error> first;
+    for (std::int64_t number = 0; number < combinations; ++number) {
+      std::vector<Override> settings;
+      std::int64_t rest = number;
+      for (const SearchAxis& axis : result_.axes) {
+        if (!given(axis)) continue;
+        const auto count = static_cast<std::int64_t>(axis.values.size());
+        const std::string& value = axis.values[static_cast<std::size_t>(rest % count)];
+        settings.emplace_back(fmt::format("{}={}", axis.key, value), axis.where);
+        rest /= count;
+      }
+      try {
+        const Study study = request_.read(settings);
+        PlanEvaluator(study).prepare(study.request);
+        return;
+      } catch (const Error& error) {
+        if (!first) first.emplace(error);
+      }
+    }
+    if (first) result_.refusal_of_given = {combinations, first->message, first->hint};
   }
 
   // Of those that their bounds have refused, one after the other.

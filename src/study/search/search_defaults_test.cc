@@ -104,5 +104,50 @@ TEST(SearchDefaults, TellWhatIsLeftToTryWhereNothingFits) {
   EXPECT_EQ(hint("  zero: any\n  offload: any\n  tensor: 1\n"), "try more ranks");
 }
 
+// Where what the user gave is refused however the rest is chosen, the hint is about that, not about what most
+// plans of the space are refused for.
+TEST(SearchDefaults, TellWhatARunSaysOfWhatWasGiven) {
+  const auto refusal = [](const std::string& plan) {
+    SearchRequest request = search_of("model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n" + plan);
+    request.threads = 1;
+    return main_refusal(search_plans(request));
+  };
+  EXPECT_THAT(refusal("  ranks: 16\n  global_batch: 4\n  pipeline: [1]\n  tensor: [1]\n"),
+              testing::HasSubstr("cannot be shared equally by 16 ranks"));
+  EXPECT_THAT(refusal("  ranks: 32\n  global_batch: 32\n  tensor: [32]\n"),
+              testing::HasSubstr("attention heads 16"));
+  EXPECT_THAT(refusal("  ranks: 48\n  global_batch: 48\n  pipeline: [48]\n"),
+              testing::HasSubstr("for a model of 24 blocks"));
+  EXPECT_THAT(refusal("  ranks: 8\n  global_batch: 32\n  expert_tensor: [2]\n"),
+              testing::HasSubstr("for a model without experts"));
+}
+
+TEST(SearchDefaults, TellWhatHasNoEffect) {
+  SearchRequest request = search_of(
+      "model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n  ranks: 2\n  global_batch: 8\n  tensor: [1, 2]\n"
+      "  pipeline: [1]\n  recompute: [none]\n  zero: [0]\n  micro_batch: [4]\n  expert_load: uniform\n");
+  EXPECT_THAT(
+      search_plans(request).notes,
+      testing::ElementsAre(testing::HasSubstr("expert_load has no effect: the model has no experts")));
+}
+
+// Also of what a framework holds only as long as there is room.
+TEST(SearchDefaults, RankWithTheMemoryOfARun) {
+  const std::string text =
+      "model: {name: bert-large}\nmachine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 32\n"
+      "  framework: pytorch\n  zero: 1\n  tensor: [1, 2]\n  pipeline: [1]\n  recompute: [none, full]\n";
+  SearchRequest request = search_of(text);
+  request.threads = 1;
+  request.memory_share = 0.12;
+  const SearchResult found = search_plans(request);
+  ASSERT_FALSE(found.ranking.empty());
+  for (const PlanOutcome& plan : found.ranking) {
+    const armilla::Run played = run_study(prepare_study(request.read(settings_of(found, plan))));
+    EXPECT_EQ(plan.memory.needed(), played.memory.needed());
+    EXPECT_EQ(plan.memory.peak(), played.memory.peak());
+    EXPECT_LE(plan.memory.needed().value, 0.12 * static_cast<double>(plan.memory.capacity.value));
+  }
+}
+
 }  // namespace
 }  // namespace armilla

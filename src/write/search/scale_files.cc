@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/units_text.h"
 #include "ir/derived/headline.h"
@@ -14,6 +16,54 @@
 #include "write/sweep.h"
 
 namespace armilla {
+
+namespace {
+
+std::string size_text(const ScalePoint& point) {
+  return fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks");
+}
+
+// Settings of a point that its row does not show, of what varies or was named by the user.
+std::vector<std::string> beside_the_row(const ScalePoint& point) {
+  constexpr std::array<std::string_view, 10> kShown = {
+      "machine",           "plan.ranks",          "plan.tensor",      "plan.pipeline", "plan.data",
+      "plan.global_batch", "plan.virtual_stages", "plan.micro_batch", "plan.zero",     "plan.recompute"};
+  std::vector<std::string> found;
+  for (std::size_t axis = 0; axis < point.axes.size(); ++axis) {
+    const SearchAxis& of = point.axes[axis];
+    const std::string& value = point.best->values[axis];
+    if (value.empty() || (of.values.size() < 2 && !of.given) ||
+        std::ranges::find(kShown, of.key) != kShown.end())
+      continue;
+    found.push_back(fmt::format("{} {}", short_key(of.key), value));
+  }
+  return found;
+}
+
+// What all plans have in common is said once.
+std::string settings_notes(const ScaleResult& result, const TextStyle& style) {
+  std::vector<std::string> common;
+  bool is_first = true;
+  for (const ScalePoint& point : result.points) {
+    if (!point.best) continue;
+    std::vector<std::string> here = beside_the_row(point);
+    if (!is_first)
+      std::erase_if(common, [&](const auto& each) { return std::ranges::find(here, each) == here.end(); });
+    if (std::exchange(is_first, false)) common = std::move(here);
+  }
+  std::string text;
+  if (!common.empty())
+    text += wrap(fmt::format("{}", fmt::join(common, ", ")), "  at every size: ", style.width);
+  for (const ScalePoint& point : result.points) {
+    if (!point.best) continue;
+    std::vector<std::string> here = beside_the_row(point);
+    std::erase_if(here, [&](const auto& each) { return std::ranges::find(common, each) != common.end(); });
+    if (!here.empty()) text += wrap(fmt::format("{}", fmt::join(here, ", ")), size_text(point), style.width);
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string write_scale_text(const ScaleResult& result, const TextStyle& style) {
   TextTable table;
@@ -39,10 +89,10 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
   const bool trains = priced([](const PlanOutcome& best) { return best.training_cost().has_value(); });
   if (costs) table.columns.push_back({cost_words(result.base()).heading});
   if (trains) table.columns.push_back({"training"});
-  std::string notes;
+  std::string notes = settings_notes(result, style);
   for (const ScalePoint& point : result.points) {
     std::vector<std::string> row = {with_separators(point.ranks), with_separators(point.global_batch)};
-    const std::string size = fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks");
+    const std::string size = size_text(point);
     if (!point.best) {
       row.resize(table.columns.size());
       row[several ? 10 : 9] = "no plan";
