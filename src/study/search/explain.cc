@@ -169,4 +169,33 @@ void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome) {
   tell(options);
 }
 
+Refusal refusal_of_given(const SearchRequest& request, const std::vector<SearchAxis>& axes) {
+  constexpr std::int64_t kMost = 1000;
+  std::int64_t combinations = 1;
+  for (const SearchAxis& axis : axes) {
+    if (axis.given) combinations *= std::min(kMost + 1, static_cast<std::int64_t>(axis.values.size()));
+    if (combinations > kMost) return {};
+  }
+  std::optional<Error> first;
+  for (std::int64_t number = 0; number < combinations; ++number) {
+    std::vector<Override> settings;
+    std::int64_t rest = number;
+    for (const SearchAxis& axis : axes) {
+      if (!axis.given) continue;
+      const auto count = static_cast<std::int64_t>(axis.values.size());
+      const std::string& value = axis.values[static_cast<std::size_t>(rest % count)];
+      settings.emplace_back(fmt::format("{}={}", axis.key, value), axis.where);
+      rest /= count;
+    }
+    try {
+      const Study study = request.read(settings);
+      PlanEvaluator(study).prepare(study.request);
+      return {};
+    } catch (const Error& error) {
+      if (!first) first.emplace(error);
+    }
+  }
+  return first ? Refusal{combinations, first->message, first->hint} : Refusal{};
+}
+
 }  // namespace armilla

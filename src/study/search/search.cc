@@ -698,42 +698,8 @@ class Search {
       device.memory = result_.nearest_room;
       result_.nearest_changes = memory_advice(*plan.model, plan.plan, device);
     } else {
-      find_refusal_of_given();
+      result_.refusal_of_given = refusal_of_given(request_, result_.axes);
     }
-  }
-
-  // As a run refuses what the user gave, all else being as it is by default: of the first combination, if all
-  // of so many are refused.
-  void find_refusal_of_given() {
-    constexpr std::int64_t kMost = 1000;
-    const auto given = [&](const SearchAxis& axis) { return axis.given && !axis.values.empty(); };
-    std::int64_t combinations = 1;
-    for (const SearchAxis& axis : request_.axes) {
-      const auto tried = std::ranges::find(result_.axes, axis.key, &SearchAxis::key);
-      if (tried == result_.axes.end() || !given(*tried)) continue;
-      combinations *= std::min(kMost + 1, static_cast<std::int64_t>(tried->values.size()));
-      if (combinations > kMost) return;
-    }
-    std::optional<Error> first;
-    for (std::int64_t number = 0; number < combinations; ++number) {
-      std::vector<Override> settings;
-      std::int64_t rest = number;
-      for (const SearchAxis& axis : result_.axes) {
-        if (!given(axis)) continue;
-        const auto count = static_cast<std::int64_t>(axis.values.size());
-        const std::string& value = axis.values[static_cast<std::size_t>(rest % count)];
-        settings.emplace_back(fmt::format("{}={}", axis.key, value), axis.where);
-        rest /= count;
-      }
-      try {
-        const Study study = request_.read(settings);
-        PlanEvaluator(study).prepare(study.request);
-        return;
-      } catch (const Error& error) {
-        if (!first) first.emplace(error);
-      }
-    }
-    if (first) result_.refusal_of_given = {combinations, first->message, first->hint};
   }
 
   // Of those that their bounds have refused, one after the other.
