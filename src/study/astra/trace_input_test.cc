@@ -7,6 +7,7 @@
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
 #include "base/output_file.h"
+#include "ir/graph_testing.h"
 #include "write/trace.h"
 
 namespace armilla {
