@@ -48,7 +48,6 @@ LAYERS = {
     "sim": (3, FOUNDATION | {"cost", "collective", "network"}),
     "study": (4, FOUNDATION | VERBS | {"zoo", "sim"}),
     "cli": (5, FOUNDATION | VERBS | {"zoo", "sim", "study"}),
-    "python": (5, FOUNDATION | VERBS | {"zoo", "sim", "study"}),
 }
 # Modules whose rooms are open: all of ir is nouns, which everybody shares.
 OPEN_MODULES = {"ir"}

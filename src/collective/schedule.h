@@ -1,6 +1,6 @@
 // Schedules: what every member of a group sends and waits for to perform a collective. Pure data; nothing
-// here knows a network. The runner (sim/) executes them, the verifier (collective/verify.h) proves that they
-// perform the collective.
+// here knows a network. The runner (sim/) executes them, tests prove that they perform the collective
+// (collective/verify/verify_testing.h).
 //
 // Where switches reduce and multicast, a step's messages may end or begin there (Leg): those to the switch
 // carry what it is to add up, or nothing, to tell their receivers that it has what was sent before them;

@@ -1,4 +1,5 @@
-// Whether schedules perform their collective: Armilla's own, MSCCL's algorithms, and those that a user wrote.
+// Whether schedules from outside perform their collective: MSCCL's algorithms, and those that a user wrote.
+// Armilla's own are proven by tests (collective/verify/verify_testing.h).
 #pragma once
 
 #include <cstdint>
@@ -6,23 +7,11 @@
 #include <string>
 
 #include "base/units.h"
-#include "collective/algorithm.h"
+#include "ir/collective.h"
 #include "ir/custom_collective.h"
 #include "ir/formats/msccl.h"
 
 namespace armilla {
-
-// Proof by execution that schedules perform their collective: moves tokens instead of bytes.
-//
-// Every member starts with its contribution to every block; messages merge or replace blocks as their
-// payloads say. At the end each member must hold exactly what the collective's meaning demands: for
-// all-reduce every block with every contribution exactly once, and so on. Merging a contribution twice,
-// sending a block one does not hold, a step that never completes, bytes that do not match the payload and
-// receives that nobody sends are all reported. Cost O(ranks^2 x blocks), so at most kMaxPayloadRanks; for
-// tests and for imported schedules.
-//
-// Empty when `schedule` (made with payloads) performs what was requested, else what is wrong with it.
-std::string verify_schedule(const ScheduleRequest& request, const Schedule& schedule);
 
 struct CustomCall {
   CollectiveKind kind = CollectiveKind::all_reduce;

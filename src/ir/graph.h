@@ -220,6 +220,5 @@ GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t ma
 // order, a peer that is none, or loops that do not repeat or that not all programs share. O(nodes + ranks
 // x (families + peers of a program)).
 void validate_graph(const Graph& graph);
-std::string dump_graph(const Graph& graph);
 
 }  // namespace armilla

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "ir/graph_testing.h"
 
 namespace armilla {
 namespace {

@@ -30,8 +30,7 @@ struct FlowSharingOutcome {
   std::vector<double> least_ps{};    // per flow, alone on its way
   std::int64_t events = 0;           // starts and completions
   std::int64_t rates = 0;            // that were worked out
-  std::int64_t end_ps = 0;
-  TrafficSamples samples;  // where the job is sampled
+  TrafficSamples samples;            // where the job is sampled
 };
 
 // A flow waits for the delays of its way, then moves its bytes. Ways are those of the packet network. Throws

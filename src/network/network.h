@@ -93,7 +93,7 @@ struct NetworkPromises {
   bool knows_dimensions = false;
   // Messages may end and begin at the root of a tree of switches (Message::tree).
   bool grows_trees = false;
-  // Plays every packet or flit, and says beforehand how long that takes (Network::foreseen_seconds).
+  // Plays every packet or flit, and says beforehand how long that takes (Network::foreseen_time).
   bool plays_bytes = false;
   bool reduces_in_switches() const { return knows_dimensions || grows_trees; }
 };

@@ -117,6 +117,14 @@ class Topology {
     if (d + 1 < dimensions_.size()) value %= static_cast<std::uint32_t>(dimensions_[d].size);
     return static_cast<std::int32_t>(value);
   }
+  // Bit d: the ranks differ in dimension d, of the first 32.
+  std::uint32_t differing(std::int32_t rank, std::int32_t other) const {
+    std::uint32_t differing = 0;
+    for (std::uint32_t d = 0; d < std::min(dimensions(), 32U); ++d) {
+      if (coordinate(rank, d) != coordinate(other, d)) differing |= 1U << d;
+    }
+    return differing;
+  }
 
  private:
   // LinkId::number of a Switch's link of the member at `here`, on the way to or from that at `there`.

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "collective/algorithm.h"
@@ -94,6 +95,17 @@ inline bool reduces_in(const Dimension& dimension, const NetworkPromises& networ
   return dimension.in_switch &&
          (network.knows_dimensions || (network.grows_trees && dimension.in_switch->name == "sharp"));
 }
+
+// Calls with equal keys go alike among the same members.
+struct CallKey {
+  explicit CallKey(const CollectiveCall& call)
+      : kind(call.kind), bytes(call.bytes), root(call.root), routing(call.routing) {}
+  CollectiveKind kind;
+  Bytes bytes;
+  std::int32_t root;
+  ExpertRouting routing;
+  auto operator<=>(const CallKey&) const = default;
+};
 
 // How a chunk goes: the order of dimensions (the ring, where it is flat), and, of those that go alike, which
 // of two trees or directions.
@@ -193,11 +205,8 @@ class CollectivePlanner {
   std::vector<AlgorithmPicks> possible_picks(const CollectiveCall& call, const GroupShape& shape) const;
   const BeyondSchedule& beyond(const CollectiveCall& call, std::uint32_t shape);
 
-  // Of a call among a shape: shape, kind, bytes, root, routing.
-  using ShapeKey = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
-  static ShapeKey key_of(const CollectiveCall& call, std::uint32_t shape) {
-    return {shape, call.kind, call.bytes.value, call.root, call.routing};
-  }
+  using ShapeKey = std::pair<std::uint32_t, CallKey>;  // of a call among a shape
+  static ShapeKey key_of(const CollectiveCall& call, std::uint32_t shape) { return {shape, CallKey(call)}; }
   // And which algorithm each dimension takes, for a chunk of it.
   using PlanKey = std::tuple<ShapeKey, ChunkWay, AlgorithmPicks, Bytes>;  // of a chunk; last, of its call
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "ir/collective.h"
 #include "ir/graph.h"
@@ -41,8 +41,7 @@ class LinkLoads {
   const Machine& machine_;
   const CollectiveOptions& options_;
   CollectivePlanner& planner_;
-  using Key = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
-  std::map<Key, Time> busiest_;
+  std::map<std::pair<const GroupLayout*, CallKey>, Time> busiest_;
 };
 
 }  // namespace armilla

@@ -4,7 +4,8 @@
 // Every rank computes one node at a time, the ready one with the smallest id first; its collectives start
 // when their dependences are done, in chunks, and overlap with computation and with each other
 // (ir/collective.h, sim/engine/chunk_scheduler.h). Compute times come from the cost model, once per distinct
-// Work. Not modelled: slowdown of kernels by concurrent communication.
+// Work; a call under way slows what computes beside it only by the processors it holds (CollectiveCall::
+// processors). Not modelled: the memory bandwidth that it takes from kernels.
 //
 // Cost: O(nodes + dependences) per simulated rank and O(log 64) per message (n ranks, ring all-reduce:
 // 2n(n-1) per chunk). Of ranks that must behave identically one is simulated (sim/fold/rank_colours.h), and

@@ -58,9 +58,8 @@ class TraceGraphBuilder {
   TraceGraphBuilder(const TraceGraphBuilder&) = delete;
   TraceGraphBuilder& operator=(const TraceGraphBuilder&) = delete;
 
-  // Each rank once, in any order. Throws Error for what a trace gets wrong by itself.
-  void add_rank(std::int32_t rank, const ChakraTrace& trace);
-  // Ranks with the same trace share a program.
+  // Each rank once, in any order; ranks with the same trace share a program. Throws Error for what a trace
+  // gets wrong by itself.
   void add_ranks(std::span<const std::int32_t> ranks, const ChakraTrace& trace);
 
   // What the user should not overlook, such as collectives of nobody.
@@ -118,9 +117,6 @@ class TraceChecker {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Rank r's trace is traces[r].
-std::vector<TraceProblem> check_traces(std::span<const ChakraTrace> traces, const TraceCheckOptions& options);
 
 // Throws one Error that shows the first `shown` problems of severity error, if there are any.
 void refuse_problems(const std::vector<TraceProblem>& problems, std::size_t shown = 5);

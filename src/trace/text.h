@@ -94,8 +94,6 @@ struct TextGraphOptions {
 };
 
 enum class TextPart : std::uint8_t { forward, input_gradient, weight_gradient };
-inline constexpr std::array kTextParts = {TextPart::forward, TextPart::input_gradient,
-                                          TextPart::weight_gradient};
 
 // One collective that was issued.
 struct TextCollective {

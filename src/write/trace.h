@@ -2,10 +2,8 @@
 // GraphML of a trace's dependences, and the timeline of a log of ASTRA-sim 2.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "ir/formats/chakra.h"
 #include "ir/formats/communicators.h"
@@ -24,10 +22,6 @@ std::string write_chakra(const ChakraTrace& trace);
 
 // The bytes as a gzip file without name or date.
 std::string gzipped(std::string_view bytes);
-
-// PREFIX.<rank>.et for every rank, packed on request (Chakra's readers look at the bytes, not at the name).
-// All files appear or none.
-void write_chakra_files(const std::string& prefix, std::span<const ChakraTrace> ranks, bool packed = false);
 
 // ChakraTrace -> what chakra_jsonizer writes: protobuf's JSON objects one after the other, not one document
 // (google.protobuf.json_format of Python, two spaces of indent): metadata first, then nodes; names in camel

@@ -9,7 +9,7 @@
 #include "base/cases_testing.h"
 #include "base/error.h"
 #include "collective/algorithms/alpha_beta_testing.h"
-#include "collective/verify.h"
+#include "collective/verify/verify_testing.h"
 
 namespace armilla {
 namespace {

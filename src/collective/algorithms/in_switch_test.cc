@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "collective/algorithms/alpha_beta_testing.h"
-#include "collective/verify.h"
+#include "collective/verify/verify_testing.h"
 
 namespace armilla {
 namespace {

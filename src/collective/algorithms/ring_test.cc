@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "collective/algorithms/alpha_beta_testing.h"
-#include "collective/verify.h"
+#include "collective/verify/verify_testing.h"
 
 namespace armilla {
 namespace {

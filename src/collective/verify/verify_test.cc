@@ -1,4 +1,4 @@
-#include "collective/verify.h"
+#include "collective/verify/verify_testing.h"
 
 #include <gtest/gtest.h>
 

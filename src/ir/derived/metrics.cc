@@ -187,14 +187,6 @@ std::vector<LayerCost> layer_costs(const Run& run) {
   return costs;
 }
 
-std::vector<LayerCost> costliest_layers(const Run& run, std::size_t count) {
-  std::vector<LayerCost> costs = layer_costs(run);
-  std::stable_sort(costs.begin(), costs.end(),
-                   [](const LayerCost& a, const LayerCost& b) { return a.compute() > b.compute(); });
-  costs.resize(std::min(count, costs.size()));
-  return costs;
-}
-
 Time idle(const RankClass& ranks, Time iteration) {
   return iteration - ranks.compute - ranks.exposed_communication;
 }

@@ -48,8 +48,6 @@ struct LayerCost {
 };
 // One per layer, in layer order: of the role that computes longest for it.
 std::vector<LayerCost> layer_costs(const Run& run);
-// The `count` largest by compute time.
-std::vector<LayerCost> costliest_layers(const Run& run, std::size_t count);
 
 Time idle(const RankClass& ranks, Time iteration);  // neither computing nor communicating
 double utilization(const LinkUse& link, Time iteration);

@@ -193,25 +193,6 @@ void ChakraTrace::add_booleans(std::string_view attribute_name, std::span<const 
   list_values.insert(list_values.end(), values.begin(), values.end());
 }
 
-void ChakraTrace::add_texts(std::string_view attribute_name, std::span<const std::string> values) {
-  ChakraAttribute& list = begin_attribute(*this, attribute_name, field_of(ChakraValueKind::string, true));
-  list.count = static_cast<std::uint32_t>(values.size());
-  list.value = list_values.size();
-  for (const std::string& value : values) list_values.push_back(strings.add(value));
-}
-
-void ChakraTrace::add_metadata_text(std::string_view attribute_name, std::string_view value) {
-  metadata.push_back({strings.add(attribute_name), 0,
-                      static_cast<std::uint8_t>(field_of(ChakraValueKind::string, false)), 0,
-                      strings.add(value)});
-}
-
-void ChakraTrace::add_metadata_integer(std::string_view attribute_name, ChakraValueKind kind,
-                                       std::int64_t value) {
-  metadata.push_back({strings.add(attribute_name), 0, static_cast<std::uint8_t>(field_of(kind, false)), 0,
-                      std::bit_cast<std::uint64_t>(value)});
-}
-
 std::size_t ChakraTrace::copy_node(const ChakraTrace& from, std::size_t node) {
   const std::size_t copy =
       add_node(from.id[node], from.type[node], from.name_of_node(node), from.duration_micros[node]);

@@ -150,10 +150,6 @@ struct ChakraTrace {
   void add_real(std::string_view attribute_name, ChakraValueKind kind, double value);
   void add_text(std::string_view attribute_name, std::string_view value);
   void add_booleans(std::string_view attribute_name, std::span<const bool> values);
-  void add_texts(std::string_view attribute_name, std::span<const std::string> values);
-  // Of the file.
-  void add_metadata_text(std::string_view attribute_name, std::string_view value);
-  void add_metadata_integer(std::string_view attribute_name, ChakraValueKind kind, std::int64_t value);
 
   // Appends a copy of a node of another trace, with its dependences and attributes; returns its index.
   std::size_t copy_node(const ChakraTrace& from, std::size_t node);

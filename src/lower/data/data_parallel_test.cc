@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error_testing.h"
+#include "ir/graph_testing.h"
 #include "lower/hybrid.h"
 #include "lower/shard/small_model_testing.h"
 

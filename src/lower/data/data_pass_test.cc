@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/graph_testing.h"
 #include "lower/hybrid.h"
 #include "lower/jobs/lowered_job_testing.h"
 #include "lower/shard/sharded_model_testing.h"

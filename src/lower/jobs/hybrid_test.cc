@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error_testing.h"
+#include "ir/graph_testing.h"
 #include "lower/jobs/lowered_job_testing.h"
 #include "lower/plan.h"
 #include "lower/shard/sharded_model_testing.h"

@@ -69,33 +69,33 @@ void FlitAllocators::allocate(std::uint32_t router, const std::vector<Request>& 
   }
 }
 
-void FlitAllocators::islip(const std::vector<Request>& requests, std::uint32_t* match) {
-  for (std::int64_t iteration = 0; iteration < iterations_; ++iteration) {
-    for (const Request& request : requests) {
-      if (match[request.input] == kNone && owner_[request.output] == kNone)
-        improve(to_output_[request.output], request.input,
-                from_pointer(request.input, output_pointer_[request.output]), true);
-    }
-    for (const Request& request : requests) {
-      if (to_output_[request.output].from == request.input)
-        improve(to_input_[request.input], request.output,
-                from_pointer(request.output, input_pointer_[request.input]), true);
-    }
-    for (const Request& request : requests) {
-      if (to_input_[request.input].from != request.output) continue;
-      match[request.input] = request.output;
-      owner_[request.output] = request.input;
-      // McKeown's rule: were pointers to move in later iterations, too, an input could starve.
-      if (iteration == 0) {
-        output_pointer_[request.output] = after(request.input);
-        input_pointer_[request.input] = after(request.output);
-      }
-    }
-    for (const Request& request : requests) {
-      to_input_[request.input].from = kNone;
-      to_output_[request.output].from = kNone;
-    }
+void FlitAllocators::match_once(const std::vector<Request>& requests, std::uint32_t* match,
+                                bool moves_pointers) {
+  for (const Request& request : requests) {
+    if (match[request.input] == kNone && owner_[request.output] == kNone)
+      improve(to_output_[request.output], request.input,
+              from_pointer(request.input, output_pointer_[request.output]), true);
   }
+  for (const Request& request : requests) {
+    if (to_output_[request.output].from == request.input)
+      improve(to_input_[request.input], request.output,
+              from_pointer(request.output, input_pointer_[request.input]), true);
+  }
+  for (const Request& request : requests) {
+    if (to_input_[request.input].from != request.output) continue;
+    match[request.input] = request.output;
+    owner_[request.output] = request.input;
+    if (!moves_pointers) continue;
+    output_pointer_[request.output] = after(request.input);
+    input_pointer_[request.input] = after(request.output);
+  }
+  withdraw_offers(requests);
+}
+
+void FlitAllocators::islip(const std::vector<Request>& requests, std::uint32_t* match) {
+  // McKeown's rule: were pointers to move in later iterations, too, an input could starve.
+  for (std::int64_t iteration = 0; iteration < iterations_; ++iteration)
+    match_once(requests, match, iteration == 0);
   for (const Request& request : requests) owner_[request.output] = kNone;
 }
 
@@ -165,10 +165,7 @@ void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32
     input_pointer_[request.input] = after(request.output);
     output_pointer_[request.output] = after(request.input);
   }
-  for (const Request& request : requests) {
-    to_input_[request.input].from = kNone;
-    to_output_[request.output].from = kNone;
-  }
+  withdraw_offers(requests);
 }
 
 void FlitAllocators::wavefront(std::uint32_t router, const std::vector<Request>& requests,
@@ -205,27 +202,8 @@ void FlitAllocators::pim(const std::vector<Request>& requests, std::uint32_t* ma
   for (std::int64_t iteration = 0; iteration < iterations_; ++iteration) {
     // The pointers are where chance begins.
     for (std::uint32_t output = 0; output < side_; ++output) output_pointer_[output] = random_.below(side_);
-    for (const Request& request : requests) {
-      if (match[request.input] == kNone && owner_[request.output] == kNone)
-        improve(to_output_[request.output], request.input,
-                from_pointer(request.input, output_pointer_[request.output]), true);
-    }
     for (std::uint32_t input = 0; input < side_; ++input) input_pointer_[input] = random_.below(side_);
-    for (const Request& request : requests) {
-      if (to_output_[request.output].from == request.input)
-        improve(to_input_[request.input], request.output,
-                from_pointer(request.output, input_pointer_[request.input]), true);
-    }
-    for (const Request& request : requests) {
-      if (to_input_[request.input].from == request.output) {
-        match[request.input] = request.output;
-        owner_[request.output] = request.input;
-      }
-    }
-    for (const Request& request : requests) {
-      to_input_[request.input].from = kNone;
-      to_output_[request.output].from = kNone;
-    }
+    match_once(requests, match, false);
   }
   for (const Request& request : requests) owner_[request.output] = kNone;
 }

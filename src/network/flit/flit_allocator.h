@@ -46,6 +46,15 @@ class FlitAllocators {
     std::uint32_t from = kNone, distance = 0;
     bool urgent = false;
   };
+  // Outputs grant to the nearest inputs from their pointers on, and inputs accept the nearest outputs; of
+  // those that have no match yet.
+  void match_once(const std::vector<Request>& requests, std::uint32_t* match, bool moves_pointers);
+  void withdraw_offers(const std::vector<Request>& requests) {
+    for (const Request& request : requests) {
+      to_input_[request.input].from = kNone;
+      to_output_[request.output].from = kNone;
+    }
+  }
   void islip(const std::vector<Request>& requests, std::uint32_t* match);
   std::uint64_t match_words(std::uint64_t outputs, const std::uint64_t* words, std::uint32_t* match);
   void narrow_islip(const std::vector<Request>& requests, std::uint32_t* match);

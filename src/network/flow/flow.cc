@@ -241,7 +241,6 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       if (sooner) expect(flow);
     }
   }
-  outcome.end_ps = now;
   for (std::uint32_t flow = 0; flow < fluids.size(); ++flow) {
     if (fluids[flow].flowing) carry(flow, now);
   }

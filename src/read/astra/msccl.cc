@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <pugixml.hpp>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "read/file_format.h"
 
 namespace armilla {
@@ -138,12 +138,11 @@ std::string_view Parser::text_of(const pugi::xml_node& node, const char* attribu
 std::int32_t Parser::number(const pugi::xml_node& node, const char* attribute, std::int32_t lowest,
                             std::int32_t highest) const {
   const std::string_view text = text_of(node, attribute);
-  std::int32_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < lowest || value > highest)
+  const auto value = number_from<std::int32_t>(text);
+  if (!value || *value < lowest || *value > highest)
     fail(node, fmt::format("{}=\"{:.60}\" of <{}> is not a whole number from {} to {}", attribute, text,
                            node.name(), lowest, highest));
-  return value;
+  return *value;
 }
 
 template <std::size_t size>

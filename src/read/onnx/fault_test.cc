@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/source_path_testing.h"
-#include "read/onnx/builder.h"
+#include "read/onnx/builder_testing.h"
 #include "read/read.h"
 
 namespace armilla {

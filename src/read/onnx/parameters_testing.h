@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "read/onnx/builder.h"
+#include "read/onnx/builder_testing.h"
 #include "read/read.h"
 
 namespace armilla {

@@ -13,15 +13,12 @@ class Parser {
  public:
   explicit Parser(const WireSource& source) : source_(source) {}
 
-  // ModelProto: 1 ir_version, 7 graph, 8 opset_import, 25 functions.
+  // ModelProto: 7 graph, 8 opset_import, 25 functions.
   WireModel model(std::string_view message) {
     WireModel model;
     WireReader in(message, source_);
     while (in.next()) {
       switch (in.tag()) {
-        case 1:
-          model.ir_version = in.number();
-          break;
         case 7:
           model.has_graph = true;
           graph(in.bytes(), model.graph, 0);

@@ -89,7 +89,6 @@ struct WireFunction {
 };
 
 struct WireModel {
-  std::int64_t ir_version = 0;
   std::vector<WireOpset> opsets;
   std::vector<WireFunction> functions;
   bool has_graph = false;

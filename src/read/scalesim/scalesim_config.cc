@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <vector>
@@ -159,14 +158,12 @@ class ConfigReader {
 
   static std::int64_t parse(std::string_view text, const std::string& where, std::int64_t lowest,
                             std::int64_t highest) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
-      throw Error(where, fmt::format("'{:.60}' is not a whole number", text));
-    if (value < lowest || value > highest)
-      throw Error(where, fmt::format("{} is out of range", value),
+    const auto value = number_from<std::int64_t>(text);
+    if (!value) throw Error(where, fmt::format("'{:.60}' is not a whole number", text));
+    if (*value < lowest || *value > highest)
+      throw Error(where, fmt::format("{} is out of range", *value),
                   fmt::format("it lies between {} and {}", lowest, highest));
-    return value;
+    return *value;
   }
 
   std::int64_t number(std::string_view key, std::int64_t lowest, std::int64_t highest) const {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "base/checked.h"
@@ -128,16 +127,14 @@ class TopologyReader {
                                   : fmt::format("column {}", column + 1);
     if (column >= fields.size() || fields[column].empty())
       throw Error(where(), fmt::format("layer '{:.60}' has no {}", fields[0], title));
-    std::int64_t value = 0;
-    const std::string_view text = fields[column];
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
+    const auto value = number_from<std::int64_t>(fields[column]);
+    if (!value)
       throw Error(where(), fmt::format("{} of layer '{:.60}' is not a whole number: '{:.60}'", title,
-                                       fields[0], text));
-    if (value < 1 || value > INT32_MAX)
-      throw Error(where(), fmt::format("{} of layer '{:.60}' is {}", title, fields[0], value),
+                                       fields[0], fields[column]));
+    if (*value < 1 || *value > INT32_MAX)
+      throw Error(where(), fmt::format("{} of layer '{:.60}' is {}", title, fields[0], *value),
                   "sizes and strides lie between 1 and 2147483647");
-    return value;
+    return *value;
   }
 
   SystolicLayer read_layer(const std::vector<std::string_view>& fields) {

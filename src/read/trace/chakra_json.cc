@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/single_precision.h"
 #include "base/suggest.h"
+#include "base/text.h"
 
 namespace armilla {
 namespace {
@@ -234,15 +234,10 @@ class ObjectReader {
         take(real < 0, std::bit_cast<std::uint64_t>(static_cast<std::int64_t>(real)));
     } else if (value.is_string()) {
       const auto& digits = value.get_ref<const std::string&>();
-      const char* end = digits.data() + digits.size();
-      std::int64_t negative = 0;
-      std::uint64_t positive = 0;
-      if (const auto [stop, code] = std::from_chars(digits.data(), end, positive);
-          code == std::errc() && stop == end) {
-        take(false, positive);
-      } else if (const auto [stop2, code2] = std::from_chars(digits.data(), end, negative);
-                 code2 == std::errc() && stop2 == end) {
-        take(true, std::bit_cast<std::uint64_t>(negative));
+      if (const auto positive = number_from<std::uint64_t>(digits)) {
+        take(false, *positive);
+      } else if (const auto negative = number_from<std::int64_t>(digits)) {
+        take(true, std::bit_cast<std::uint64_t>(*negative));
       }
     }
     if (!fits)
@@ -257,11 +252,9 @@ class ObjectReader {
     if (word == "NaN") return std::numeric_limits<double>::quiet_NaN();
     if (word == "Infinity") return std::numeric_limits<double>::infinity();
     if (word == "-Infinity") return -std::numeric_limits<double>::infinity();
-    double result = 0;
-    const char* end = word.data() + word.size();
-    const auto [stop, code] = std::from_chars(word.data(), end, result);
-    if (word.empty() || code != std::errc() || stop != end) refuse(key, "a number");
-    return result;
+    const auto result = number_from<double>(word);
+    if (!result) refuse(key, "a number");
+    return *result;
   }
 
   ChakraNodeType node_type(const Json& value, const std::string& key) const {

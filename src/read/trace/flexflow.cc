@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <unordered_map>
@@ -31,11 +30,10 @@ struct Task {
 template <class Number>
 Number number(std::string_view text, const std::string& where, std::string_view what, Number lowest,
               Number highest) {
-  Number value{};
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || !(value >= lowest && value <= highest))
+  const auto value = number_from<Number>(text);
+  if (!value || !(*value >= lowest && *value <= highest))
     throw Error(where, fmt::format("'{:.60}' is not a {} from {} to {}", text, what, lowest, highest));
-  return value;
+  return *value;
 }
 
 std::uint64_t id_of(const std::string& name, const std::string& where) {

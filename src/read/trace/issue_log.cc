@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
 #include "base/error.h"
@@ -48,11 +47,9 @@ class LogParser {
     const std::size_t equals = field.find('=');
     const std::string_view text =
         equals == field.npos ? std::string_view() : trimmed(field.substr(equals + 1));
-    std::uint64_t value = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || code != std::errc() || end != text.data() + text.size() || value > highest)
-      fail(fmt::format("'{:.60}' is not a {} up to {}", field, what, highest));
-    return value;
+    const auto value = number_from<std::uint64_t>(text);
+    if (!value || *value > highest) fail(fmt::format("'{:.60}' is not a {} up to {}", field, what, highest));
+    return *value;
   }
 
   // "issue,sys->id=R, tick=T, node->id=N, node->name=NAME[, node->type=K]", as ASTRA-sim's logger prints it;

@@ -84,15 +84,11 @@ std::int64_t RoceWords::whole(std::string_view what, std::int64_t least, std::in
 
 double RoceWords::real(std::string_view what, double least, double most, bool same_line) {
   const std::string_view text = word(what, same_line);
-  double value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc{} || end != text.data() + text.size()) {
-    fail(fmt::format("{}: '{}' is not a number", what, text));
-  }
-  if (!(value >= least && value <= most)) {
+  const auto value = number_from<double>(text);
+  if (!value) fail(fmt::format("{}: '{}' is not a number", what, text));
+  if (!(*value >= least && *value <= most))
     fail(fmt::format("{}: {} is out of range", what, text), fmt::format("from {} to {}", least, most));
-  }
-  return value;
+  return *value;
 }
 
 namespace {

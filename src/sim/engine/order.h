@@ -1,4 +1,4 @@
-// The order of simultaneous events: who goes first among what happens at one moment. A run has one of two
+// The order of simultaneous events: who goes first among what happens at one moment. A run has one of three
 // rules, and nothing else in it breaks ties but the labels of messages (network/network.h).
 //
 //   rounds      Native. Events only note what happened to a rank; at the end of the round

@@ -15,8 +15,7 @@ void keep_once(LinkUses::Links& links) {
 
 const LinkUses::Links& LinkUses::of_call(const CollectiveCall& call, std::uint32_t group_class,
                                          const GroupMembers& group) {
-  const auto [found, fresh] = of_calls_.try_emplace(
-      Key{call.family, group_class, call.kind, call.bytes.value, call.root, call.routing});
+  const auto [found, fresh] = of_calls_.try_emplace({call.family, group_class, CallKey(call)});
   Links& links = found->second;
   if (!fresh) return links;
   // An all-to-all of a thousand members has a million messages over some thousand links: cut down whenever

@@ -58,11 +58,8 @@ class LinkUses {
   MessageWays& ways_;
   CollectivePlanner& planner_;
   std::vector<State> links_;
-  // Family, group class, kind, bytes, root and routing.
-  using Key =
-      std::tuple<std::uint32_t, std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
-  std::map<Key, Links> of_calls_;
-  std::map<std::pair<std::int32_t, std::int32_t>, Links> of_messages_;  // by source and destination
+  std::map<std::tuple<std::uint32_t, std::uint32_t, CallKey>, Links> of_calls_;  // by family and group class
+  std::map<std::pair<std::int32_t, std::int32_t>, Links> of_messages_;           // by source and destination
 };
 
 }  // namespace armilla

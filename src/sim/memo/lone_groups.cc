@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "network/topology.h"
+#include "sim/plan/senders.h"
 
 namespace armilla {
 namespace {
@@ -53,7 +54,7 @@ struct CallsOver {
 class LoneFinder {
  public:
   LoneFinder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-             const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once = AtOnce::none)
+             const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once)
       : at_once_(at_once),
         graph_(graph),
         issued_(issued),
@@ -69,34 +70,27 @@ class LoneFinder {
     }
   }
 
-  std::vector<std::vector<bool>> find(const WhatIf& what_if) {
-    // They are bits of a word, of which all set says something else.
-    if (machine_.dimensions.size() >= 32) return {};
-    for (const SlowLinks& slow : what_if.links) uneven_ |= bit(slow.dimension);
-    // What is known of one group on a link of another speed says nothing of the next.
-    shared_ = uneven_;
+  // None is, where the network has links of its own (no `what_if`).
+  std::vector<std::vector<bool>> find(const WhatIf* what_if) {
+    std::vector<std::vector<bool>> lone;
+    for (const FoldedFamily& family : classes_.families) lone.emplace_back(family.groups.size(), false);
     is_unfit_.assign(graph_.families.size(), false);
     passes_others_.assign(graph_.families.size(), false);
-    mark_crossed_by_messages();
+    if (what_if == nullptr) return lone;
+    // They are bits of a word, of which all set says something else.
+    if (machine_.dimensions.size() >= 32) return {};
+    for (const SlowLinks& slow : what_if->links) uneven_ |= bit(slow.dimension);
+    // What is known of one group on a link of another speed says nothing of the next.
+    shared_ = uneven_ | crossed_by_messages(graph_, issued_, topology_, classes_);
     for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) mark_collectives(rank);
-    std::vector<std::vector<bool>> lone;
     for (std::uint32_t f = 0; f < classes_.families.size(); ++f) {
-      lone.emplace_back();
-      for (const GroupClass& group : classes_.families[f].groups) lone.back().push_back(is_lone(f, group));
+      const std::vector<GroupClass>& groups = classes_.families[f].groups;
+      for (std::size_t g = 0; g < groups.size(); ++g) lone[f][g] = is_lone(f, groups[g]);
     }
     return lone;
   }
 
-  // As `find`, where none is always lone.
-  std::vector<std::vector<bool>> none() {
-    is_unfit_.assign(graph_.families.size(), false);
-    passes_others_.assign(graph_.families.size(), false);
-    std::vector<std::vector<bool>> lone;
-    for (const FoldedFamily& family : classes_.families) lone.emplace_back(family.groups.size(), false);
-    return lone;
-  }
-
-  // After `find` or `none`, of what it found. Custom collectives are not told of.
+  // After `find`, of what it found. Custom collectives are not told of.
   std::vector<std::vector<bool>> find_sometimes(const std::vector<std::vector<bool>>& lone) {
     if (lone.empty() || !graph_.custom.empty()) return {};
     std::vector<std::vector<bool>> in_turn;
@@ -120,8 +114,7 @@ class LoneFinder {
   // By family, whether its messages pass ranks of other groups.
   std::vector<bool> passes_others() const {
     std::vector<bool> passes;
-    for (const std::uint32_t same : same_as_)
-      passes.push_back(!passes_others_.empty() && passes_others_[same]);
+    for (const std::uint32_t same : same_as_) passes.push_back(passes_others_[same]);
     return passes;
   }
 
@@ -148,31 +141,6 @@ class LoneFinder {
     return planner_.layout(graph_, family, graph_.families[family].group_of[real]);
   }
 
-  // Dimensions in which any of the others' coordinates is not the rank's.
-  Dimensions differing(std::int32_t rank, std::span<const std::int32_t> others) const {
-    Dimensions dimensions = 0;
-    for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
-      const std::int32_t here = topology_.coordinate(rank, d);
-      const bool differ = std::any_of(others.begin(), others.end(), [&](std::int32_t other) {
-        return topology_.coordinate(other, d) != here;
-      });
-      if (differ) dimensions |= bit(d);
-    }
-    return dimensions;
-  }
-
-  void mark_crossed_by_messages() {
-    const Peers peers(graph_);
-    for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
-      const std::int32_t source = classes_.real_rank(rank);
-      for (const IssuedItem& item : issued_[program_of(rank)].items) {
-        if (item.kind != NodeKind::send) continue;
-        const std::int32_t peer = peers.of(source, graph_.transfers[item.payload]);
-        shared_ |= differing(source, std::span(&peer, 1));
-      }
-    }
-  }
-
   // The dimensions of a rank's collectives, by family; what makes their links another's, too, is marked.
   void mark_collectives(std::int32_t rank) {
     std::map<std::uint32_t, Dimensions> families;
@@ -184,7 +152,9 @@ class LoneFinder {
       Dimensions dimensions = dimensions_of(call, layout.shape);
       if (dimensions == kAll) {
         // Of a way that is not planned by dimensions, all are used in which the members differ.
-        dimensions = differing(layout.ranks.front(), layout.ranks);
+        dimensions = 0;
+        for (const std::int32_t member : layout.ranks)
+          dimensions |= topology_.differing(layout.ranks.front(), member);
         shared_ |= dimensions;
         is_unfit_[same_as_[family]] = true;
       }
@@ -289,19 +259,11 @@ class LoneFinder {
 }  // namespace
 
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner,
+                       const WhatIf* what_if, const RankClasses& classes, CollectivePlanner& planner,
                        AtOnce at_once) {
   LoneFinder finder(graph, issued, machine, classes, planner, at_once);
   lone_ = finder.find(what_if);
   if (at_once == AtOnce::none) in_turn_ = finder.find_sometimes(lone_);
-  passes_others_ = finder.passes_others();
-}
-
-LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       const RankClasses& classes, CollectivePlanner& planner) {
-  LoneFinder finder(graph, issued, machine, classes, planner);
-  lone_ = finder.none();
-  in_turn_ = finder.find_sometimes(lone_);
   passes_others_ = finder.passes_others();
 }
 

@@ -43,12 +43,10 @@ enum class AtOnce : std::uint8_t {
 class LoneGroups {
  public:
   LoneGroups() = default;
+  // `what_if`: null on a network that has links of its own.
   LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-             const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner,
+             const WhatIf* what_if, const RankClasses& classes, CollectivePlanner& planner,
              AtOnce at_once = AtOnce::none);
-  // On a network that has links of its own.
-  LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-             const RankClasses& classes, CollectivePlanner& planner);
 
   // By family and group class.
   bool contains(std::uint32_t family, std::int32_t group) const {

@@ -62,14 +62,8 @@ const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class
                                 bool passes_others) {
   if (!possible_) return nullptr;
   const CollectiveCall& call = graph_.collectives[call_id];
-  const KnownPlays::Key key{call.kind,
-                            call.bytes.value,
-                            call.root,
-                            call.routing,
-                            group.layouts.front()->shape,
-                            representation(group),
-                            links_used(call, group_class, group, passes_others),
-                            shared_dimensions_};
+  const KnownPlays::Key key{CallKey(call), group.layouts.front()->shape, representation(group),
+                            links_used(call, group_class, group, passes_others), shared_dimensions_};
   const auto [found, fresh] = known_.plays.try_emplace(key);
   KnownPlays::Known& known = found->second;
   // Played when it comes up for the second time: what happens once is cheaper to play where it is.

@@ -56,10 +56,9 @@ struct KnownPlays {
   // `most`: that is remembered from one run to the next.
   explicit KnownPlays(std::size_t most = 0) : most_kept(most) {}
 
-  // Kind, bytes, root, routing, shape, how the members are represented, what links they use, and which
-  // dimensions the run's senders share.
-  using Key = std::tuple<CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, std::uint32_t,
-                         std::uint32_t, std::uint32_t, std::optional<std::uint32_t>>;
+  // Call, shape, how the members are represented, what links they use, and which dimensions the run's
+  // senders share.
+  using Key = std::tuple<CallKey, std::uint32_t, std::uint32_t, std::uint32_t, std::optional<std::uint32_t>>;
   struct Known {
     bool is_played = false;
     std::optional<LonePlay> play;

@@ -45,8 +45,8 @@ class WaysOverDimensions final : public MessageWays {
 
   LoneGroups lone_groups() const override {
     if (play_.options.every_message || !may_fold(play_.study)) return {};
-    return {play_.graph,         play_.issued,  play_.study.machine,
-            play_.study.what_if, play_.classes, play_.planner};
+    return {play_.graph,          play_.issued,  play_.study.machine,
+            &play_.study.what_if, play_.classes, play_.planner};
   }
 
  private:
@@ -93,7 +93,7 @@ class WaysOverGraph final : public MessageWays {
   }
 
   LoneGroups lone_groups() const override {
-    return {play_.graph, play_.issued, play_.study.machine, play_.classes, play_.planner};
+    return {play_.graph, play_.issued, play_.study.machine, nullptr, play_.classes, play_.planner};
   }
 
  private:

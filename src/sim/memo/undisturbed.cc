@@ -100,7 +100,7 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
     }
   }
   const LoneGroups lone(graph, beside == Beside::messages ? some : parts_->issued, study_.machine,
-                        study_.what_if, classes, planner, AtOnce::of_a_pass);
+                        &study_.what_if, classes, planner, AtOnce::of_a_pass);
   // Rings serve in another way where several senders use them, be it elsewhere and at other times.
   const std::uint32_t disturbed =
       beside == Beside::messages ? UINT32_MAX

@@ -229,7 +229,9 @@ const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::u
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes,
                                               const ChunkWay& way) {
   const AlgorithmPicks taken = picks(call, shape);
-  const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, taken, call.bytes};
+  CallKey chunk(call);
+  chunk.bytes = bytes;
+  const PlanKey key{{shape, chunk}, way, taken, call.bytes};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   return plans_.emplace(key, maker_->make(call, shape, bytes, way, taken)).first->second;

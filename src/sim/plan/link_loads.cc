@@ -47,8 +47,7 @@ Time LinkLoads::limit(const CollectiveCall& call, const GroupLayout& layout) con
 }
 
 Time LinkLoads::busiest(const CollectiveCall& call, const GroupLayout& layout) {
-  const Key key{&layout, call.kind, call.bytes.value, call.root, call.routing};
-  const auto [found, fresh] = busiest_.try_emplace(key);
+  const auto [found, fresh] = busiest_.try_emplace({&layout, CallKey(call)});
   if (fresh) found->second = measure_busiest(call, layout);
   return found->second;
 }

@@ -9,15 +9,6 @@
 namespace armilla {
 namespace {
 
-// Dimensions in which two ranks differ.
-std::uint32_t differing(const Topology& topology, std::int32_t rank, std::int32_t other) {
-  std::uint32_t dimensions = 0;
-  for (std::uint32_t d = 0; d < std::min(topology.dimensions(), 32U); ++d) {
-    if (topology.coordinate(rank, d) != topology.coordinate(other, d)) dimensions |= 1U << d;
-  }
-  return dimensions;
-}
-
 // Of the families whose collectives a program issues, each once.
 std::vector<std::uint32_t> families_of(const Graph& graph, const Issued& issued) {
   std::vector<std::uint32_t> families;
@@ -152,7 +143,7 @@ std::uint32_t used_by_several(const Graph& graph, std::span<const Issued> issued
         if (layout.coordinates[d].size() > 1) crossed[family] |= 1U << d;
       }
       for (std::size_t i = 1; i < layout.ranks.size() && !layout.is_grid(); ++i)
-        crossed[family] |= differing(topology, layout.ranks.front(), layout.ranks[i]);
+        crossed[family] |= topology.differing(layout.ranks.front(), layout.ranks[i]);
     }
   }
   std::uint32_t used = 0, shared = 0;
@@ -161,19 +152,24 @@ std::uint32_t used_by_several(const Graph& graph, std::span<const Issued> issued
     used |= dimensions;
   }
   if ((used & ~shared) == 0) return shared;
-  const Peers peers(graph);
-  std::uint32_t by_nodes = 0;
-  const bool any_custom = !graph.custom.empty();
-  for (const std::int32_t rank : classes.real) {
-    for (const IssuedItem& item : issued[graph.program_of[static_cast<std::size_t>(rank)]].items) {
-      if (item.kind == NodeKind::send)
-        by_nodes |= differing(topology, rank, peers.of(rank, graph.transfers[item.payload]));
-    }
-  }
-  return any_custom ? shared | used : shared | (used & by_nodes);
+  if (!graph.custom.empty()) return shared | used;
+  return shared | (used & crossed_by_messages(graph, issued, topology, classes));
 }
 
 }  // namespace
+
+std::uint32_t crossed_by_messages(const Graph& graph, std::span<const Issued> issued,
+                                  const Topology& topology, const RankClasses& classes) {
+  const Peers peers(graph);
+  std::uint32_t crossed = 0;
+  for (const std::int32_t rank : classes.real) {
+    for (const IssuedItem& item : issued[graph.program_of[static_cast<std::size_t>(rank)]].items) {
+      if (item.kind == NodeKind::send)
+        crossed |= topology.differing(rank, peers.of(rank, graph.transfers[item.payload]));
+    }
+  }
+  return crossed;
+}
 
 std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
                                 const RankClasses& classes, CollectivePlanner& planner) {

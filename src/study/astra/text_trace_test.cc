@@ -35,8 +35,10 @@ Graph graph_of(const TextChakra& chakra) {
   options.dimension_sizes = {4, 4};
   options.communicators = chakra.communicators;
   TraceGraphBuilder builder(options);
-  for (std::size_t rank = 0; rank < chakra.ranks.size(); ++rank)
-    builder.add_rank(static_cast<std::int32_t>(rank), chakra.ranks[rank]);
+  for (std::int32_t rank = 0; const ChakraTrace& trace : chakra.ranks) {
+    builder.add_ranks(std::span(&rank, 1), trace);
+    ++rank;
+  }
   return builder.finish();
 }
 

@@ -7,6 +7,7 @@
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
 #include "base/output_file.h"
+#include "ir/graph_testing.h"
 #include "write/trace.h"
 
 namespace armilla {
@@ -111,7 +112,7 @@ TEST_F(TraceInput, ReadingInParallelIsReadingOneAfterTheOther) {
     trace.add_integer("comm_type", ChakraValueKind::int64, 0);
     trace.add_integer("comm_size", ChakraValueKind::int64, 64);
     write_file(file(rank), write_chakra(trace));
-    builder.add_rank(rank, trace);
+    builder.add_ranks(std::span(&rank, 1), trace);
   }
   const std::string expected = dump_graph(builder.finish());
   for (int i = 0; i < 3; ++i)

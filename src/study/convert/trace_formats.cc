@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/program.h"
 #include "base/registry.h"
+#include "base/text.h"
 #include "base/units_text.h"
 #include "write/trace.h"
 
@@ -45,11 +45,8 @@ std::optional<std::uint64_t> rank_of(std::string_view file, std::string_view nam
       file[name.size()] != '.')
     return std::nullopt;
   const std::string_view digits = file.substr(name.size() + 1, file.size() - name.size() - 1 - suffix.size());
-  std::uint64_t rank = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  const bool plain = error == std::errc() && end == digits.data() + digits.size() &&
-                     (digits == "0" || digits.front() != '0');
-  return plain ? std::optional(rank) : std::nullopt;
+  if (digits.front() == '0' && digits != "0") return std::nullopt;
+  return number_from<std::uint64_t>(digits);
 }
 
 constexpr TraceFormat kFormats[] = {

@@ -402,16 +402,6 @@ std::vector<TraceProblem> TraceChecker::finish() {
   return impl_->finish();
 }
 
-std::vector<TraceProblem> check_traces(std::span<const ChakraTrace> traces,
-                                       const TraceCheckOptions& options) {
-  TraceChecker checker(options);
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    const auto rank = static_cast<std::int32_t>(i);
-    checker.add_ranks(std::span(&rank, 1), traces[i]);
-  }
-  return checker.finish();
-}
-
 // One error with the first few problems: the user sees more than one at a time, and the caller needs one
 // exception.
 void refuse_problems(const std::vector<TraceProblem>& problems, std::size_t shown) {

@@ -33,12 +33,23 @@ void add_message(ChakraTrace& trace, std::uint64_t id, bool sends, std::int64_t 
   trace.add_integer("comm_size", Kind::uint64, bytes);
 }
 
+// Rank r's trace is traces[r].
+std::vector<TraceProblem> problems_of(const std::vector<ChakraTrace>& traces,
+                                      const TraceCheckOptions& options) {
+  TraceChecker checker(options);
+  for (std::int32_t rank = 0; const ChakraTrace& trace : traces) {
+    checker.add_ranks(std::span(&rank, 1), trace);
+    ++rank;
+  }
+  return checker.finish();
+}
+
 // "error where: message" per line.
 std::string problems(const std::vector<ChakraTrace>& traces) {
   TraceCheckOptions options;
   options.dimension_sizes = {static_cast<std::int64_t>(traces.size())};
   std::string text;
-  for (const TraceProblem& problem : check_traces(traces, options)) {
+  for (const TraceProblem& problem : problems_of(traces, options)) {
     text += problem.severity == TraceProblem::Severity::error ? "error " : "warning ";
     text += problem.where + ": " + problem.message + "\n";
   }
@@ -145,7 +156,7 @@ TEST(CheckTrace, RefusesWithTheFirstErrors) {
   std::vector<ChakraTrace> traces = ranks(1);
   traces[0].add_node(1, Type::send, "s");
   traces[0].add_node(2, Type::memory_load, "m");
-  const std::vector<TraceProblem> found = check_traces(traces, {{1}, {}, false, false});
+  const std::vector<TraceProblem> found = problems_of(traces, {{1}, {}, false, false});
   EXPECT_EQ(error_of([&] { refuse_problems(found); }),
             "t.0.et: node 2 'm': attribute 'tensor_size' is missing\n"
             "  and t.0.et: node 1 's': attribute 'comm_dst' is missing");

@@ -440,10 +440,6 @@ TraceGraphBuilder::TraceGraphBuilder(TraceGraphOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
 TraceGraphBuilder::~TraceGraphBuilder() = default;
 
-void TraceGraphBuilder::add_rank(std::int32_t rank, const ChakraTrace& trace) {
-  impl_->add(std::span(&rank, 1), trace);
-}
-
 void TraceGraphBuilder::add_ranks(std::span<const std::int32_t> ranks, const ChakraTrace& trace) {
   impl_->add(ranks, trace);
 }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/error_testing.h"
+#include "ir/graph_testing.h"
 
 namespace armilla {
 namespace {
@@ -45,7 +48,7 @@ Graph graph_of(const TraceGraphOptions& given, Make make, std::vector<std::strin
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     ChakraTrace trace = trace_of(rank);
     make(trace, rank);
-    builder.add_rank(rank, trace);
+    builder.add_ranks(std::span(&rank, 1), trace);
   }
   Graph graph = builder.finish();
   validate_graph(graph);
@@ -60,7 +63,7 @@ std::string error_with(const TraceGraphOptions& given, Make make) {
     TraceGraphBuilder builder(given);
     ChakraTrace trace = trace_of(0);
     make(trace);
-    builder.add_rank(0, trace);
+    builder.add_ranks(std::array{0}, trace);
   });
 }
 
@@ -188,7 +191,7 @@ TEST(TraceGraph, RooflineTruncatesToNanoseconds) {
   add(3, 1000, 0);
   trace.add_node(4, Type::compute, "host", 9);
   trace.add_integer("is_cpu_op", Kind::boolean, 1);
-  builder.add_rank(0, trace);
+  builder.add_ranks(std::array{0}, trace);
   const Graph graph = builder.finish();
   EXPECT_EQ(graph.programs[0].payload,
             (std::vector<std::uint64_t>{2'000'000, 12'345'000, 5'000, 0, 9'000'000}));

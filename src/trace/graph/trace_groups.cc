@@ -211,10 +211,6 @@ std::vector<GroupFamily> TraceGroups::families(std::vector<std::uint32_t>& famil
   return families;
 }
 
-bool defines_communicators(const ChakraTrace& trace) {
-  return std::find(trace.type.begin(), trace.type.end(), ChakraNodeType::metadata) != trace.type.end();
-}
-
 // Process groups of the trace's own metadata override those of the job.
 Communicators communicators_of(const ChakraTrace& trace, const Communicators& of_job, std::int64_t ranks) {
   Communicators result = of_job;

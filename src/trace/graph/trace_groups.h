@@ -62,7 +62,6 @@ class TraceGroups {
 // The communicators that a trace itself defines, over those of the job. Throws Error for a process-group node
 // that cannot be understood or names ranks that do not exist.
 Communicators communicators_of(const ChakraTrace& trace, const Communicators& of_job, std::int64_t ranks);
-bool defines_communicators(const ChakraTrace& trace);
 
 // What one rank's trace calls its groups.
 struct RankGroups {

@@ -2,25 +2,18 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "trace/surgery.h"
 
 namespace armilla {
 namespace {
 
 constexpr std::int64_t kMaxScaledRanks = 1 << 20;
-
-std::optional<std::int64_t> number_of(const std::string& name) {
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), value);
-  if (code != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return value;
-}
 
 // Communicators of the scaled job and, per copy, what the old names became.
 class Groups {
@@ -31,7 +24,7 @@ class Groups {
         replica_size_(replica_size) {
     for (const auto& [name, communicator] : job.communicators) {
       // New names must not collide with old ones: numbers go on after the largest.
-      const auto number = number_of(name);
+      const auto number = number_from<std::int64_t>(name);
       all_numbers_ = all_numbers_ && number;
       next_number_ = std::max(next_number_, number.value_or(0) + 1);
     }

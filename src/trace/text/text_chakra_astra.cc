@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text.h"
 
 namespace armilla {
 namespace {
@@ -48,11 +48,10 @@ std::vector<std::string_view> words_of(std::string_view line) {
 }
 
 std::int64_t integer(std::string_view word, std::int64_t least, const std::string& where) {
-  std::int64_t value = 0;
-  const auto [stop, status] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (status != std::errc() || stop != word.data() + word.size() || value < least)
+  const auto value = number_from<std::int64_t>(word);
+  if (!value || *value < least)
     throw Error(where, fmt::format("'{:.60}' is not a number that Chakra's converter takes", word));
-  return value;
+  return *value;
 }
 
 struct Column {

@@ -12,10 +12,6 @@
 namespace armilla {
 namespace {
 
-std::string count_of(std::int64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", with_separators(count), count == 1 ? one : many);
-}
-
 double share_of(Time part, Time whole) {
   return whole > Time(0) ? in_seconds(part) / in_seconds(whole) : 0;
 }
@@ -36,15 +32,14 @@ std::string use_text(const SearchResult& result, const TextStyle& style) {
   const bool by_time = result.objective != SearchObjective::cost &&
                        result.objective != SearchObjective::energy &&
                        result.objective != SearchObjective::memory;
-  std::string text =
-      wrap(fmt::format("{}: {} refused, {} proven {} without a whole simulation, {} simulated",
-                       count_of(use.points, "plan", "plans"), with_separators(use.refused),
-                       with_separators(use.bounded), by_time ? "slower" : "not among the best",
-                       with_separators(use.simulated)) +
-               (use.resumed > 0 ? fmt::format(", {} of them before", with_separators(use.resumed)) : "") +
-               (use.not_looked_at > 0 ? fmt::format(", {} not looked at", with_separators(use.not_looked_at))
-                                      : ""),
-           "", style.width);
+  std::string text = wrap(
+      fmt::format("{}: {} refused, {} proven {} without a whole simulation, {} simulated",
+                  counted(use.points, "plan"), with_separators(use.refused), with_separators(use.bounded),
+                  by_time ? "slower" : "not among the best", with_separators(use.simulated)) +
+          (use.resumed > 0 ? fmt::format(", {} of them before", with_separators(use.resumed)) : "") +
+          (use.not_looked_at > 0 ? fmt::format(", {} not looked at", with_separators(use.not_looked_at))
+                                 : ""),
+      "", style.width);
   std::vector<std::pair<std::string, Refusal>> refusals(use.refusals.begin(), use.refusals.end());
   std::stable_sort(refusals.begin(), refusals.end(),
                    [](const auto& a, const auto& b) { return a.second.plans > b.second.plans; });
@@ -121,7 +116,7 @@ std::string front_text(const SearchResult& result, const TextStyle& style) {
   std::ranges::stable_sort(
       front, {}, [&](const PlanOutcome& plan) { return score_of(result.front_of.front(), plan.figures()); });
   return fmt::format("\nFront of {}: {} that no other beats in all of these\n", names,
-                     count_of(static_cast<std::int64_t>(front.size()), "plan", "plans")) +
+                     counted(front.size(), "plan")) +
          plans_table(result, front, false, style);
 }
 
@@ -263,7 +258,7 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
                Ink::bold, style.colour) +
          "\n";
   text += fmt::format("  {} for an iteration of {}, {} of memory\n", to_text(best.iteration),
-                      count_of(best.plan.global_batch(), "sample", "samples"), to_text(best.memory.needed()));
+                      counted(best.plan.global_batch(), "sample"), to_text(best.memory.needed()));
   text += training_cost_text(result) + batches_text(result, style) + edges_text(result, style) + "\n";
   text += plans_table(result, result.ranking, true, style) + front_text(result, style) +
           neighbours_text(result, style) + "\n" + use;

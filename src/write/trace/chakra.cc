@@ -1,6 +1,5 @@
 #include "write/trace.h"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/output_file.h"
 
 namespace armilla {
 namespace {
@@ -220,17 +218,6 @@ std::string gzipped(std::string_view bytes) {
   }
   deflateEnd(&stream);
   return packed;
-}
-
-void write_chakra_files(const std::string& prefix, std::span<const ChakraTrace> ranks, bool packed) {
-  std::vector<NamedContents> files;
-  files.reserve(ranks.size());
-  for (const ChakraTrace& trace : ranks) {
-    std::string bytes = write_chakra(trace);
-    files.push_back(
-        {fmt::format("{}.{}.et", prefix, files.size()), packed ? gzipped(bytes) : std::move(bytes)});
-  }
-  write_files(files);
 }
 
 }  // namespace armilla

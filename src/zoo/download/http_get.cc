@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <strings.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "zoo/download/shared_library.h"
 
 namespace armilla {
@@ -39,13 +39,6 @@ struct Curl {
     if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw Error({}, "libcurl does not start");
   }
 };
-
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // One transfer; libcurl calls back into it. Exceptions must not pass through libcurl, so they wait in
 // `thrown_`.
@@ -153,7 +146,7 @@ class Transfer {
     else if (is("last-modified") && response_.validator.empty())
       response_.validator = value;
     else if (is("content-length") && !response_.size)
-      response_.size = number(value);
+      response_.size = number_from<std::uint64_t>(value);
     else if (is("content-range") && value.starts_with("bytes "))
       read_range(value.substr(6));
   }
@@ -162,8 +155,8 @@ class Transfer {
   void read_range(std::string_view range) {
     const std::size_t slash = range.find('/');
     if (slash == std::string_view::npos) return;
-    response_.size = number(range.substr(slash + 1));
-    response_.offset = number(range.substr(0, range.find('-'))).value_or(0);
+    response_.size = number_from<std::uint64_t>(range.substr(slash + 1));
+    response_.offset = number_from<std::uint64_t>(range.substr(0, range.find('-'))).value_or(0);
   }
 
   void begin() {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error_testing.h"
-#include "read/onnx/builder.h"
+#include "read/onnx/builder_testing.h"
 #include "read/read.h"
 
 namespace armilla {

@@ -330,10 +330,6 @@ constexpr auto kOps = std::to_array<OnnxOp>({
 
 }  // namespace
 
-std::span<const OnnxOp> onnx_ops() {
-  return kOps;
-}
-
 // By type first, then by domain: a name may be another operator in another domain. Built once per process, on
 // the first look-up.
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view type) {

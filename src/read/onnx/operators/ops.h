@@ -18,7 +18,6 @@
 //   c  configuration: shapes, axes, limits, scales, zero points, masks; never a parameter
 #pragma once
 
-#include <span>
 #include <string_view>
 
 #include "ir/model.h"
@@ -45,7 +44,6 @@ struct OnnxOp {
   Saves saves;
 };
 
-std::span<const OnnxOp> onnx_ops();
 // nullptr for operators that are not in the table.
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view type);
 

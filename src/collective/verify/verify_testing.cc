@@ -1,4 +1,4 @@
-#include "collective/verify.h"
+#include "collective/verify/verify_testing.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace armilla {
 namespace {
 
 // Block -> whose contributions it holds, in the pool.
-using Buffer = std::unordered_map<std::int32_t, ValueId>;
+using HeldBlocks = std::unordered_map<std::int32_t, ValueId>;
 
 struct Delivery {
   std::int32_t source = 0;
@@ -52,7 +52,7 @@ class ScheduleVerifier {
   struct Member {
     std::size_t step = 0;
     bool entered = false;
-    Buffer buffer;
+    HeldBlocks buffer;
     Members heard_of;
     std::int32_t sent_up = 0, is_up = 0;  // how often it gave the switch something; that it knows arrived
     std::map<std::int32_t, std::int32_t> others_up;  // of others, that it was told of
@@ -397,7 +397,7 @@ void ScheduleVerifier::report_circle() const {
 }
 
 void ScheduleVerifier::demand(std::int32_t member, std::int32_t block, const Members& contributions) const {
-  const Buffer& buffer = members_[static_cast<std::size_t>(member)].buffer;
+  const HeldBlocks& buffer = members_[static_cast<std::size_t>(member)].buffer;
   const auto held = buffer.find(block);
   if (held == buffer.end()) violation("member {} ends without block {}", member, block);
   const Members& found = values_[held->second].contributions;
