@@ -219,7 +219,7 @@ class Kernels final : public CostModel {
     constexpr double kNarrow = 4 + 2 * (0.5 + 1.0 / 16), kGrouped = 4, kAfterNorms = 3, kMaxima = 2;
     constexpr double kKernelsOfCurrent = 4;
     if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;
-    if (work.kernel == Kernel::weight_gradient) return 0;
+    if (work.kernel == Kernel::weight_gradient || work.scaling == Scaling::done) return 0;
     double bytes = 0, kernels = 1;
     for (const Gemm& gemm : work.gemms) {
       double each = work.dtype == DType::fp4 ? kNarrow : is_grouped(gemm) ? kGrouped : kAfterNorms;

@@ -123,6 +123,9 @@ struct Plan {
   // Likewise the core of attention is not in bf16 but in fp8 (Transformer Engine's fp8_dpa,
   // fp8_dot_product_attention of Megatron-Core).
   bool fp8_attention = false;
+  // Activations of routed experts, and the casts of what they make, are part of the products before them,
+  // both ways, where Transformer Engine's grouped MLP can be one kernel (docs/models/kernels.md).
+  bool fused_experts = false;
 
   std::int64_t tensor = 1, pipeline = 1, context = 1;
   std::int64_t expert = 1;

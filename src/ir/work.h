@@ -43,7 +43,8 @@ std::string_view name_of(Kernel kernel);  // "any", "attention", "attention back
 enum class Scaling : std::uint8_t {
   delayed,  // one of a tensor, by the maxima of earlier steps (DelayedScaling)
   current,  // one of a tensor, by its own maximum, which is read first (Float8CurrentScaling)
-  block     // one of 32 elements or of 128 (MXFP8BlockScaling, Float8BlockScaling)
+  block,    // one of 32 elements or of 128 (MXFP8BlockScaling, Float8BlockScaling)
+  done      // of a work alone: by the kernel that made the operand, which wrote it narrow
 };
 std::string_view name_of(Scaling scaling);
 
@@ -72,7 +73,7 @@ struct Work {
   std::optional<Time> measured{};  // on the machine's usual device, where a profile says (ir/profile.h)
   bool interpolated = false;       // `measured` lies between measured neighbours
   Kernel kernel = Kernel::any;
-  Scaling scaling = Scaling::delayed;  // where `dtype` is fp8
+  Scaling scaling = Scaling::delayed;  // where `dtype` is narrower than 16 bits
 
   friend bool operator==(const Work&, const Work&) = default;
 };

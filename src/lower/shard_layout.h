@@ -30,10 +30,11 @@ struct Degrees {
   bool all_to_all_context = false;
   bool loss_parallel = true;  // Plan::loss_parallel
   bool embedding_parallel = true;
-  bool folds_passes = false;  // is_foldable's are part of their neighbours' kernels
-  Share sequence;             // of a sequence's tokens, by context parallelism
-  Share load;                 // tokens of this expert position, relative to the mean
-  Share capacity;             // rows of every expert, relative to the mean (Plan::expert_capacity)
+  bool fuses_experts = false;  // Plan::fused_experts, where they can be
+  bool folds_passes = false;   // is_foldable's are part of their neighbours' kernels
+  Share sequence;              // of a sequence's tokens, by context parallelism
+  Share load;                  // tokens of this expert position, relative to the mean
+  Share capacity;              // rows of every expert, relative to the mean (Plan::expert_capacity)
 };
 
 enum class Home : std::uint8_t { replicated, tokens, divided };

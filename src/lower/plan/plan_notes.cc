@@ -100,6 +100,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);
   note(no_experts, "expert_capacity", no_spread);
+  note(no_experts, "fused_experts", no_spread);
+  note(plan.fused_experts && !no_experts && !can_fuse_experts(model), "fused_experts",
+       "experts have products of other than multiples of 256, biases or no gate");
   if (no_experts || plan.expert == 1) {
     note(true, "expert_skew", no_spread);
     note(true, "seed", no_spread);

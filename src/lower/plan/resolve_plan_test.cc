@@ -49,23 +49,23 @@ std::vector<std::int64_t> degrees(const Change& change) {
   return {plan.ranks, plan.tensor, plan.context, plan.data(), plan.pipeline};
 }
 
-using Degrees = std::vector<std::int64_t>;
+using FiveDegrees = std::vector<std::int64_t>;
 
 TEST(ResolvePlan, ADegreeLeftOutIsWhatTheOthersLeave) {
-  EXPECT_EQ(degrees([](PlanRequest&) {}), (Degrees{64, 1, 1, 64, 1}));
-  EXPECT_EQ(degrees([](PlanRequest& r) { r.tensor = 8, r.pipeline = 4; }), (Degrees{64, 8, 1, 2, 4}));
+  EXPECT_EQ(degrees([](PlanRequest&) {}), (FiveDegrees{64, 1, 1, 64, 1}));
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.tensor = 8, r.pipeline = 4; }), (FiveDegrees{64, 8, 1, 2, 4}));
   EXPECT_EQ(degrees([](PlanRequest& r) { r.ranks = 16384, r.tensor = 8, r.pipeline = 16; }),
-            (Degrees{16384, 8, 1, 128, 16}));
+            (FiveDegrees{16384, 8, 1, 128, 16}));
   EXPECT_EQ(degrees([](PlanRequest& r) { r.ranks = 16384, r.tensor = 8, r.data = 128; }),
-            (Degrees{16384, 8, 1, 128, 16}));
+            (FiveDegrees{16384, 8, 1, 128, 16}));
   EXPECT_EQ(degrees([](PlanRequest& r) { r.ranks = 16384, r.pipeline = 16, r.data = 128; }),
-            (Degrees{16384, 8, 1, 128, 16}));
+            (FiveDegrees{16384, 8, 1, 128, 16}));
   EXPECT_EQ(degrees([](PlanRequest& r) { r.ranks = 1024, r.pipeline = 16, r.data = 2, r.tensor = 8; }),
-            (Degrees{1024, 8, 4, 2, 16}));
+            (FiveDegrees{1024, 8, 4, 2, 16}));
   EXPECT_EQ(degrees([](PlanRequest& r) { r.tensor = 8, r.pipeline = 16, r.data = 2; }),
-            (Degrees{256, 8, 1, 2, 16}));
+            (FiveDegrees{256, 8, 1, 2, 16}));
   // One replica needs more than the machine as given.
-  EXPECT_EQ(degrees([](PlanRequest& r) { r.tensor = 8, r.pipeline = 16; }), (Degrees{128, 8, 1, 1, 16}));
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.tensor = 8, r.pipeline = 16; }), (FiveDegrees{128, 8, 1, 1, 16}));
 }
 
 TEST(ResolvePlan, DegreesThatClashAreNamed) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lower/shard/shard_testing.h"
+#include "lower/shard/shard_work.h"
 #include "lower/sharded_model.h"
 
 namespace armilla {
@@ -190,6 +191,71 @@ TEST(ShardFramework, OverlappedDTensorCutsByRanksAndHidesNoSumOfGradients) {
     ASSERT_LT(s + 1, steps.size());
     EXPECT_THAT(steps[s + 1].after, testing::Contains(s));
   }
+}
+
+Model with_experts(std::int64_t inner) {
+  return read_described_yaml(
+      fmt::format("family: mixtral\nlayers: 2\nhidden: 256\nheads: 4\nkv_heads: 2\nvocabulary: 8192\n"
+                  "sequence: 512\nexperts: {{count: 4, active: 2, feed_forward: {}}}\n",
+                  inner),
+      "m", ModelOptions());
+}
+
+// Work of the steps of a pass whose names have that in them.
+std::vector<Work> works_of(const ShardedModel& model, const Pass& pass, std::string_view part) {
+  std::vector<Work> found;
+  for (const PassStep& step : pass.steps) {
+    if (step.kind == NodeKind::compute && step.phase != Phase::weight_gradient &&
+        model.names[step.name].find(part) != std::string_view::npos)
+      found.push_back(model.works[step.work]);
+  }
+  return found;
+}
+
+TEST(ShardFramework, FusedExpertsActivateAndCastWhereTheyAreComputed) {
+  Plan plan = plan_of(1);
+  plan.precision = DType::fp8;
+  plan.scaling = Scaling::block;
+  const std::int64_t made = 2 * kRows * kGate, read = 2 * made;  // by two experts of each token
+  for (const DType precision : {DType::fp8, DType::bf16}) {
+    plan.precision = precision;
+    plan.fused_experts = true;
+    const ShardedModel sharded = shard_model(with_experts(kGate), plan, 0, "plan");
+    const BlockShape& layer = shape_named(sharded, "layers.0");
+    const bool narrow = precision == DType::fp8;
+    const auto forward = works_of(sharded, layer.forward, "activation");
+    const auto backward = works_of(sharded, layer.backward, "activation");
+    ASSERT_EQ(forward.size(), 1U);
+    ASSERT_EQ(backward.size(), 1U);
+    // Narrow ones are written by rows and by columns.
+    EXPECT_EQ(forward[0].bytes, Bytes(2 * made));
+    EXPECT_EQ(backward[0].bytes, Bytes(2 * read + 2 * read - 2 * made));
+    // Down's input and the gradient of gate and up come cast.
+    const auto scaling = [&](const Pass& pass, std::string_view name) {
+      const std::vector<Work> works = works_of(sharded, pass, name);
+      EXPECT_EQ(works.size(), 1U);
+      EXPECT_FALSE(is_grouped(works.at(0).gemms.at(0)));
+      return works.at(0).scaling;
+    };
+    EXPECT_EQ(scaling(layer.forward, "down"), Scaling::done);
+    EXPECT_EQ(scaling(layer.backward, "gate_up"), Scaling::done);
+    EXPECT_EQ(scaling(layer.forward, "gate_up"), narrow ? Scaling::block : Scaling::delayed);
+    EXPECT_EQ(scaling(layer.backward, "down"), narrow ? Scaling::block : Scaling::delayed);
+  }
+}
+
+TEST(ShardFramework, ExpertsOfOtherSizesAreNotFused) {
+  Plan plan = plan_of(1), fused = plan;
+  fused.fused_experts = true;
+  const auto works = [](const Model& model, const Plan& of) {
+    return shard_model(model, of, 0, "plan").works;
+  };
+  EXPECT_NE(works(with_experts(kGate), plan), works(with_experts(kGate), fused));
+  EXPECT_EQ(works(with_experts(kGate - 64), plan), works(with_experts(kGate - 64), fused));
+  EXPECT_FALSE(can_fuse_experts(zoo_model("gpt-oss-120b")));
+  EXPECT_TRUE(can_fuse_experts(zoo_model("qwen3-30b-a3b")));
+  EXPECT_TRUE(can_fuse_experts(zoo_model("deepseek-v3")));
+  EXPECT_FALSE(can_fuse_experts(llama_with()));
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.gathers_again = tensor_method_of(plan) == TensorMethod::megatron;
   degrees.loss_parallel = plan.loss_parallel;
   degrees.embedding_parallel = plan.embedding_parallel;
+  degrees.fuses_experts = plan.fused_experts && can_fuse_experts(model);
   degrees.folds_passes = plan.host == Host::compiled;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.
@@ -285,7 +286,7 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 std::string division_of(const Plan& plan) {
   return fmt::format(
       "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} "
-      "{} {} {}",
+      "{} {} {} {}",
       plan.tensor, plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
       name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
       name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed, name_of(plan.precision),
@@ -295,7 +296,7 @@ std::string division_of(const Plan& plan) {
       name_of(plan.host), name_of(plan.loss), plan.loss_parallel, plan.embedding_parallel,
       plan.wide_first_layers, plan.wide_last_layers, plan.wide_modules.bits(), plan.expert_capacity,
       name_of(plan.scaling), plan.overlap_tensor_gradients, plan.channels_last, plan.fp8_attention,
-      fused_elementwise_of(plan).bits(), name_of(tensor_method_of(plan)));
+      plan.fused_experts, fused_elementwise_of(plan).bits(), name_of(tensor_method_of(plan)));
 }
 
 }  // namespace armilla

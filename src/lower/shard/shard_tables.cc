@@ -6,8 +6,11 @@ std::uint32_t ShardTables::work(const Work& work) {
   // Everything that pricing looks at. Names are not among it: equal work of different operators is priced
   // once.
   std::vector<std::int64_t> key = {static_cast<std::int64_t>(work.kind),
-                                   static_cast<std::int64_t>(work.dtype), work.flops.value, work.bytes.value,
-                                   static_cast<std::int64_t>(work.kernel)};
+                                   static_cast<std::int64_t>(work.dtype),
+                                   work.flops.value,
+                                   work.bytes.value,
+                                   static_cast<std::int64_t>(work.kernel),
+                                   static_cast<std::int64_t>(work.scaling)};
   for (const Gemm& g : work.gemms) key.insert(key.end(), {g.m, g.n, g.k, g.count});
   const auto [found, fresh] =
       works_.try_emplace(std::move(key), static_cast<std::uint32_t>(model_.works.size()));

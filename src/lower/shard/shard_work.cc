@@ -325,6 +325,45 @@ void set_elementwise_traffic(const Model& model, const Operator& op, const Layou
   work.weight_gradient = {};
 }
 
+bool is_routed(const Operator& op) {
+  return op.expert && !op.parts.has(Part::shared_experts);
+}
+
+// Plan::fused_experts: the product writes gate and up, which the backward pass reads, and beside them their
+// activation as the next product reads it, by rows and by columns; backward the product that makes the
+// activation's gradient reads gate and up and writes their gradient so, and not the activation's. What they
+// are multiplied with next is not cast again. One kernel computes all groups, and loads behind its own
+// arithmetic as that of a batch does (Transformer Engine, ops/fused/forward_grouped_mlp.py).
+void set_fused_experts(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                       OperatorWork& work) {
+  if (!layout.degrees.fuses_experts || !is_routed(op)) return;
+  const bool narrow = bits_of(plan.precision) < bits_of(activation_dtype(plan));
+  if (op.weight_is_operand) {
+    for (Work* each : {&work.forward, &work.input_gradient}) {
+      for (Gemm& gemm : each->gemms) gemm.batch_in_m = false;
+    }
+  }
+  if (op.weight_is_operand && op.split == Split::row) {
+    work.forward.scaling = Scaling::done;
+  } else if (op.weight_is_operand && op.split == Split::column) {
+    work.input_gradient.scaling = Scaling::done;
+  } else if (op.forward.kernel == Kernel::activation) {
+    const auto bytes = [&](std::uint32_t t, bool is_output, DType dtype, std::int64_t copies) {
+      const Tensor& tensor = model.tensors[t];
+      const std::int64_t elements =
+          scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, t, is_output));
+      return size_of(elements, dtype, tensor.name) * copies;
+    };
+    const DType kept = activation_dtype(plan), made = narrow ? plan.precision : kept;
+    const std::int64_t copies = narrow ? 2 : 1;
+    const std::uint32_t in = op.inputs.front(), out = op.outputs.front();
+    work.forward.kernel = work.input_gradient.kernel = Kernel::any;
+    work.forward.bytes = bytes(out, true, made, copies);
+    work.input_gradient.bytes = bytes(in, false, kept, 1) + bytes(in, false, made, copies);
+    work.input_gradient.bytes = work.input_gradient.bytes - bytes(out, true, kept, 1);
+  }
+}
+
 // What gpt-oss's experts do beside their products Megatron-Core leaves to PyTorch, operator by operator.
 // Clamps of the two halves of gate and up, which are put together again (weighted_bias_quick_geglu_impl of
 // fused_bias_geglu.py): all is read and written twice; backward comparisons make masks of a byte, one of the
@@ -437,6 +476,22 @@ bool may_be_narrow(const Operator& op, const Block& block, const Plan& plan, boo
   return !routes && !op.parts.has(Part::logits) && !op.parts.meets(plan.wide_modules);
 }
 
+bool can_fuse_experts(const Model& model) {
+  constexpr std::int64_t kTile = 256;
+  bool is_gated = false;
+  for (const Operator& op : model.operators) {
+    if (!is_routed(op)) continue;
+    if (op.type == kAddExpertBias || op.type == kClampGate) return false;
+    if (op.forward.kernel == Kernel::activation)
+      is_gated = is_gated || elementwise_part(model, op) == Part::activation;
+    if (op.weight_is_operand && std::ranges::any_of(op.forward.gemms, [](const Gemm& gemm) {
+          return gemm.n % kTile != 0 || gemm.k % kTile != 0;
+        }))
+      return false;
+  }
+  return is_gated;
+}
+
 std::optional<Part> elementwise_part(const Model& model, const Operator& op) {
   if (op.inputs.empty() || op.outputs.empty()) return {};
   if (op.type == "RMSNorm" || op.type == "RMSNormalization" || op.type == "SimplifiedLayerNormalization")
@@ -491,6 +546,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
   set_permutation_traffic(model, op, layout, plan, result);
   set_one_hot_work(model, op, layout, plan, result);
   set_pass_traffic(model, op, layout, plan, result);
+  set_fused_experts(model, op, layout, plan, result);
   return result;
 }
 

@@ -43,6 +43,10 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
 // Which of fusable_parts() the operator is. LayerNorm and activations without a gate are one kernel anyway.
 std::optional<Part> elementwise_part(const Model& model, const Operator& op);
 
+// Whether Transformer Engine's grouped MLP can be one kernel with the model's routed experts: products of
+// multiples of 256, without biases, around a gated activation.
+bool can_fuse_experts(const Model& model);
+
 // One of `pieces` equal parts along m, the weights read by each.
 bool can_cut(const Work& work, std::int64_t pieces);
 Work cut(const Work& work, Bytes parameters, std::int64_t pieces);

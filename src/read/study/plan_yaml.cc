@@ -278,6 +278,7 @@ void read_host(const Config& config, Plan& plan) {
                                     LossKernel::in_place, LossKernel::narrow});
   if (const auto fused = config.find("fused_elementwise"))
     plan.fused_elementwise = read_parts(*fused, fusable_parts());
+  set_given(config, "fused_experts", plan.fused_experts);
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
 }
 

@@ -109,7 +109,7 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 33> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 34> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "channels_last",
@@ -123,6 +123,7 @@ constexpr std::array<std::string_view, 33> kFixedKeys = {"accumulation_fusion",
                                                          "fp8_attention",
                                                          "framework",
                                                          "fused_elementwise",
+                                                         "fused_experts",
                                                          "global_batch",
                                                          "gradient_type",
                                                          "host",

@@ -320,6 +320,8 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
     plan.recompute_modules = modules;
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
+  // Our own are of a release with a kernel for RMSNorm (_fused_rms_norm).
+  if (names(row, "measure_device") && !names(row, "compile")) plan.fused_elementwise = {Part::norm};
   // Its TritonRMSNorm and FlashRotaryEmbedding (models/llama.py); its tensor parallelism is Megatron's.
   if (names(row, "nanotron")) {
     plan.fused_elementwise = {Part::norm, Part::rotary};

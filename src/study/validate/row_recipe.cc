@@ -313,6 +313,7 @@ void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
   if (is_on(&Recipe::is_graph, row)) {
     plan.host = Host::compiled;
     plan.issue_time.reset();
+    plan.fused_experts = release_of(row) >= kWholeGraphs;
   }
 }
 

@@ -486,6 +486,8 @@ TEST(RowStudy, NanotronHasKernelsAndTensorParallelismOfItsOwn) {
   const Plan titan = study_of(row, "x.csv:2").plan;
   EXPECT_EQ(tensor_method_of(titan), TensorMethod::dtensor);
   EXPECT_EQ(fused_elementwise_of(titan), Parts());
+  row.notes = "plain PyTorch, tools/measure_device.py";
+  EXPECT_EQ(fused_elementwise_of(study_of(row, "x.csv:2").plan), Parts{Part::norm});
   row.notes = "nanotron";
   const Plan nanotron = study_of(row, "x.csv:2").plan;
   EXPECT_EQ(nanotron.framework, Framework::pytorch);

@@ -448,6 +448,7 @@ Json plan_json(const Plan& plan) {
           {"offload_activations", plan.offload_activations},
           {"accumulation_fusion", plan.accumulation_fusion},
           {"channels_last", plan.channels_last},
+          {"fused_experts", plan.fused_experts},
           {"fused_elementwise", names_of(fused_elementwise_of(plan))},
           {"loss", name_of(plan.loss)},
           {"loss_parallel", plan.loss_parallel},
