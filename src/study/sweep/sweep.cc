@@ -31,6 +31,18 @@ std::string error_text(const Error& error) {
   return error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message);
 }
 
+// What is kept of a run is read by other sweeps, too, and by this one when its lines have moved:
+// "study.plan.ranks" of "sweep.yaml:4:17: study.plan.ranks".
+std::string lasting_text(const Error& error, const SweepFile& file) {
+  std::string_view where = error.where;
+  for (const std::string& path : {file.path(), file.study()}) {
+    if (!where.starts_with(path + ":")) continue;
+    const std::size_t key = where.find(": ");
+    where = key == std::string_view::npos ? std::string_view() : where.substr(key + 2);
+  }
+  return where.empty() ? error.message : fmt::format("{}: {}", where, error.message);
+}
+
 // A run that is given up.
 struct GivenUp {};
 
@@ -91,7 +103,7 @@ std::string perform_run(const SweepFile& file, std::size_t i, const std::functio
     Stoppable progress(stopped);
     outcome["figures"] = headline_of(simulate_study(file.config_of(i), progress));  // NaN becomes null
   } catch (const Error& error) {
-    outcome["message"] = error_text(error);
+    outcome["message"] = lasting_text(error, file);
   } catch (const std::bad_alloc&) {
     outcome["message"] = "not enough memory for this run";
     outcome["passes"] = true;

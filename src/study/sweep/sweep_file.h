@@ -16,6 +16,7 @@ class SweepFile {
   // `settings` hold for all runs. Throws Error, located in the file.
   SweepFile(const std::string& path, std::vector<Override> settings);
 
+  const std::string& path() const { return path_; }
   const std::string& study() const { return study_name_; }
   const std::vector<std::string>& keys() const { return keys_; }
   std::size_t size() const { return size_; }

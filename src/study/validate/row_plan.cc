@@ -110,11 +110,13 @@ std::vector<std::int64_t> stages_with_ends(const MeasuredPlan& row, std::int64_t
   return std::vector<std::int64_t>(static_cast<std::size_t>(stages), (layers + 2) / stages);
 }
 
-// MaxText's custom remat keeps some named tensors of a block (its input, perhaps projections) and makes the
-// rest again, the MLP with it: nearer to all of the block than to the attention core alone.
+// MaxText's custom remat, and its policies that offload, keep some named tensors of a block (its input,
+// perhaps projections) and make the rest again, the MLP with it: nearer to all of the block than to the
+// attention core alone.
 Recompute recompute_of(const MeasuredPlan& row, const std::string& where) {
   const std::string text = lower_case(row.recompute);
-  if (text.starts_with("selective") && names(row, "remat custom")) return Recompute::full;
+  const bool keeps_some = names(row, "remat custom") || (names(row, "remat policy") && names(row, "offload"));
+  if (text.starts_with("selective") && keeps_some) return Recompute::full;
   if (text.starts_with("full")) return Recompute::full;
   // torchtitan's is by operator in the configurations that its benchmarks ran.
   if (text.starts_with("selective") && names(row, "torchtitan")) return Recompute::operators;

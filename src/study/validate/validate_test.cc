@@ -390,6 +390,8 @@ TEST(RowStudy, FrameworksAreToldByName) {
   row.notes = "MaxText; remat custom: decoder input kept, rest recomputed";
   row.recompute = "selective";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::full);
+  row.notes = "MaxText; remat policy qkv_proj_offloaded";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::full);
   row.notes = "MaxText";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::selective);
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_tensor);
