@@ -74,6 +74,27 @@ TEST(ShardFramework, EagerPyTorchReadsAndWritesBetweenOperations) {
   EXPECT_EQ(bytes_of(model, wide, "mlp.activation"), (Moved{20 * inner, 36 * inner}));
 }
 
+// Of 48 elements of a latent head 16 are turned, of queries and keys alike.
+TEST(ShardFramework, WhatIsNotTurnedIsCopied) {
+  const std::string text =
+      "family: deepseek\nlayers: 2\nhidden: 256\nheads: 4\nvocabulary: 8192\nsequence: 512\nfeed_forward: "
+      "512\n"
+      "latent_attention: {query_rank: 96, key_value_rank: 64, nope_head_dim: 32, rope_head_dim: 16, "
+      "value_head_dim: 32}\n";
+  const Model model = read_described_yaml(text, "m", ModelOptions());
+  const ShardedModel sharded = shard_model(model, eager_pytorch(), 0, "plan");
+  std::int64_t turned = 0, bytes = 0;
+  for (const PassStep& step : shape_named(sharded, "layers.0").forward.steps) {
+    if (step.kind != NodeKind::compute || sharded.names[step.name] != "attention.rotary") continue;
+    turned = sharded.works[step.work].flops.value / 3;
+    bytes = sharded.works[step.work].bytes.value;
+  }
+  ASSERT_GT(turned, 0);
+  const std::int64_t all = 2 * kRows * 4 * 48;
+  ASSERT_LT(turned, all);
+  EXPECT_EQ(bytes, 20 * turned + 4 * (all - turned));
+}
+
 TEST(ShardFramework, OneKernelReadsItsInputAndWritesItsResult) {
   const Model model = llama_with();
   Plan compiled = eager_pytorch(), megatron = eager_pytorch();

@@ -316,11 +316,19 @@ void set_elementwise_traffic(const Model& model, const Operator& op, const Layou
     const Tensor& tensor = model.tensors[t];
     results += scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, t, true));
   }
+  // Of heads that are turned in part (latent attention's), the rest is put beside it as it is.
+  constexpr std::int64_t kFlopsTurned = 3;
+  std::int64_t copied = 0;
+  if (*part == Part::rotary) {
+    const std::int64_t turned = std::min(results, work.forward.flops.value / kFlopsTurned);
+    copied = checked_multiply(results - turned, 2 * width, op.name);
+    results = turned;
+  }
   // Passes over elements, whatever they are parts of.
   work.forward.kernel = work.input_gradient.kernel = Kernel::any;
-  work.forward.bytes = Bytes(checked_multiply(results, traffic.forward, op.name));
+  work.forward.bytes = Bytes(checked_multiply(results, traffic.forward, op.name) + copied);
   if (work.input_gradient.kind != WorkKind::none)
-    work.input_gradient.bytes = Bytes(checked_multiply(results, traffic.backward, op.name));
+    work.input_gradient.bytes = Bytes(checked_multiply(results, traffic.backward, op.name) + copied);
   // The weight's gradient is among them.
   work.weight_gradient = {};
 }
