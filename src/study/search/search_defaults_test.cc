@@ -122,6 +122,18 @@ TEST(SearchDefaults, TellWhatARunSaysOfWhatWasGiven) {
               testing::HasSubstr("for a model without experts"));
 }
 
+// A list of parts is one value.
+TEST(SearchDefaults, ListsOfPartsDoNotVary) {
+  const SearchRequest request = search_of(
+      "model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n  ranks: 2\n  global_batch: 8\n  tensor: [1, 2]\n"
+      "  fused_elementwise: [norm, rotary]\n  wide_modules: [mlp, attention]\n");
+  const Plan plan = request.read({"plan.tensor=1"}).request.plan;
+  EXPECT_EQ(plan.fused_elementwise, (Parts{Part::norm, Part::rotary}));
+  EXPECT_EQ(plan.wide_modules, (Parts{Part::mlp, Part::attention}));
+  ASSERT_EQ(request.axes.size(), 1U);
+  EXPECT_EQ(request.axes[0].key, "plan.tensor");
+}
+
 TEST(SearchDefaults, TellWhatHasNoEffect) {
   SearchRequest request = search_of(
       "model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n  ranks: 2\n  global_batch: 8\n  tensor: [1, 2]\n"

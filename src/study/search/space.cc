@@ -108,8 +108,8 @@ SpaceFacts facts_of(const Study& study) {
   return facts;
 }
 
-// Keys of a plan that no axis varies.
-constexpr std::array<std::string_view, 34> kFixedKeys = {"accumulation_fusion",
+// Keys of a plan that no axis varies, but for those whose value may be a list.
+constexpr std::array<std::string_view, 33> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "channels_last",
@@ -122,7 +122,6 @@ constexpr std::array<std::string_view, 34> kFixedKeys = {"accumulation_fusion",
                                                          "first_bucket",
                                                          "fp8_attention",
                                                          "framework",
-                                                         "fused_elementwise",
                                                          "fused_experts",
                                                          "global_batch",
                                                          "gradient_type",
