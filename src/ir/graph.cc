@@ -408,6 +408,12 @@ bool repeats(const Program& program, std::uint32_t node, std::uint32_t period) {
                     [&](std::uint32_t a, std::uint32_t b) { return a == b + period; });
 }
 
+std::int64_t host_issues(const Graph& graph, const Program& program, std::uint32_t node) {
+  if (program.has_parts(node)) return std::ssize(graph.parts[program.parts[node]]);
+  if (program.lane[node] != Lane::device && program.lane[node] != Lane::communication) return 0;
+  return program.kind[node] == NodeKind::collective ? graph.collectives[program.payload[node]].issues : 1;
+}
+
 Program written_out(const Program& program) {
   if (program.loops.empty()) return program;
   Program all;

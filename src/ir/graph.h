@@ -156,6 +156,8 @@ struct CollectiveCall {
   // How many bytes there are is known to the device alone, so that a host that issues nodes
   // (Program::issue_time) first waits for what the call waits for.
   bool counted_on_device = false;
+  // A host that issues nodes needs as long for the call as for so many of them.
+  std::int32_t issues = 1;
   // Of every device, that the call's kernels hold from when it is issued until it is done: what computes
   // beside it has only the others.
   std::int32_t processors = 0;
@@ -193,6 +195,9 @@ struct Graph {
   StringTable names;
   std::vector<std::string> layers;
 };
+
+// How many nodes' time a host that issues nodes (Program::issue_time) needs for this one.
+std::int64_t host_issues(const Graph& graph, const Program& program, std::uint32_t node);
 
 // Resolves peers of point-to-point messages. O(ranks) to make, O(1) per question.
 class Peers {

@@ -183,6 +183,9 @@ struct Plan {
   Host host = Host::automatic;  // decided by prepare_study (study/run.h)
   std::optional<Time>
       issue_time;  // of an operator; none: the device's where the host is eager, 0 where compiled
+  // Before they issue a collective the hosts of its group make sure that all issue the same one
+  // (TORCH_DISTRIBUTED_DEBUG=DETAIL; docs/models/kernels.md#the-host).
+  bool check_collectives = false;
 
   // Which of fusable_parts() are one kernel each; others are run operator by operator
   // (docs/models/kernels.md). Nothing: fused_elementwise_of() below.

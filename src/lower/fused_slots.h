@@ -48,15 +48,15 @@ struct SlotKind {
 };
 
 struct SlotTime {
-  Time duration;           // from the begin of the slot to the end of all that it does
-  Time compute;            // of it; else the rank waits for communication
-  Time behind;             // what is left of it after the last computation
-  std::int64_t nodes = 0;  // that the slot would be
-  // How long each of its nodes takes, where each waits for the one before it (empty: some overlap), and how
-  // many of them follow the last computation.
+  Time duration;            // from the begin of the slot to the end of all that it does
+  Time compute;             // of it; else the rank waits for communication
+  Time behind;              // what is left of it after the last computation
+  std::int64_t issues = 0;  // of its nodes, by a host that issues them (host_issues of ir/graph.h)
+  // How long what each issue begins takes, where each node waits for the one before it (empty: some overlap),
+  // and how many of them follow the last computation.
   std::vector<Time> parts{};
   std::size_t parts_behind = 0;
-  bool is_chain() const { return std::ssize(parts) == nodes; }
+  bool is_chain() const { return std::ssize(parts) == issues; }
 };
 
 struct Fusion {

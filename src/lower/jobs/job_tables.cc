@@ -7,6 +7,23 @@
 #include "lower/shard/expert_load.h"
 
 namespace armilla {
+namespace {
+
+// Plan::check_collectives. Rank 0 hears from every other rank and answers each, then two gathers go around
+// the ring: four messages one after the other for every further rank, over TCP
+// (docs/models/kernels.md#the-host).
+constexpr Time kCheck = microseconds(160), kCheckPerRank = microseconds(240);
+
+// As so many operators.
+std::int32_t issues_of_check(const Plan& plan, const GroupFamily& family) {
+  const Time issue = issue_time_of(plan);
+  if (issue == Time(0)) return 0;
+  const Time check = kCheck + (std::ssize(family.groups.front()) - 1) * kCheckPerRank;
+  return static_cast<std::int32_t>(
+      std::min<std::int64_t>((check + issue / 2).value / issue.value, INT32_MAX / 2));
+}
+
+}  // namespace
 
 std::size_t JobTables::WorkHash::operator()(const Work& work) const {
   std::uint64_t hash = 0;
@@ -88,11 +105,12 @@ std::uint32_t JobTables::embedding_family(const std::vector<std::int64_t>& pipel
   return found->second;
 }
 
-std::uint32_t JobTables::collective(const CollectiveCall& call) {
-  const auto [found, fresh] =
-      collectives_.try_emplace(std::tuple(call.kind, call.bytes.value, call.family, call.priority,
-                                          call.custom, call.routing, call.counted_on_device, call.processors),
-                               static_cast<std::uint32_t>(graph_.collectives.size()));
+std::uint32_t JobTables::collective(CollectiveCall call) {
+  if (plan_.check_collectives) call.issues += issues_of_check(plan_, graph_.families[call.family]);
+  const auto [found, fresh] = collectives_.try_emplace(
+      std::tuple(call.kind, call.bytes.value, call.family, call.priority, call.custom, call.routing,
+                 call.counted_on_device, call.issues, call.processors),
+      static_cast<std::uint32_t>(graph_.collectives.size()));
   if (fresh) graph_.collectives.push_back(call);
   return found->second;
 }

@@ -44,12 +44,16 @@ class JobTables {
   std::uint32_t backward_family(GroupAxis axis);
   // Copies of a tied weight on these pipeline ranks (ascending).
   std::uint32_t embedding_family(const std::vector<std::int64_t>& pipeline_ranks);
-  std::uint32_t collective(const CollectiveCall& call);
+  // With what the host does besides where the plan has calls checked.
+  std::uint32_t collective(CollectiveCall call);
   std::uint32_t transfer(const PointToPoint& transfer);
   // Of nodes that the host issues (Program::parts); equal ones are not looked for.
   std::uint32_t parts(std::span<const Time> times) {
     graph_.parts.emplace_back(times.begin(), times.end());
     return static_cast<std::uint32_t>(graph_.parts.size() - 1);
+  }
+  std::int64_t host_issues(const Program& program, std::uint32_t node) const {
+    return armilla::host_issues(graph_, program, node);
   }
   // Of nodes that the host issues along with the one before.
   std::uint32_t no_parts() {
@@ -72,7 +76,7 @@ class JobTables {
   std::map<GroupAxis, std::uint32_t> gather_families_, backward_families_;
   // By kind, bytes, family, priority, custom, routing, what the host does, processors.
   std::map<std::tuple<CollectiveKind, std::int64_t, std::uint32_t, std::int32_t, std::int32_t, ExpertRouting,
-                      bool, std::int32_t>,
+                      bool, std::int32_t, std::int32_t>,
            std::uint32_t>
       collectives_;
   // By peer kind, peer, family, tag, bytes, what the host does.

@@ -114,7 +114,9 @@ std::optional<Graph> lone_block(const ShardedModel& model, const Plan& whole, st
       // What lies before the slot is done when it begins: that is what `waits_for_entry` made sure of.
       if (before >= range.first) within.push_back(before - range.first);
     }
-    program.add(all.kind[node], all.phase[node], all.name[node], 0, all.payload[node], within);
+    const std::uint32_t own =
+        program.add(all.kind[node], all.phase[node], all.name[node], 0, all.payload[node], within);
+    if (all.has_parts(node)) program.set_parts(own, all.parts[node]);
   }
   graph.program_of.assign(static_cast<std::size_t>(plan.ranks), 0);
   return graph;

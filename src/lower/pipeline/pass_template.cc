@@ -28,14 +28,18 @@ std::int64_t experts_quantised_by(const Work& work) {
   return experts;
 }
 
-// PyTorch's collectives of tensor parallelism go through autograd and wrappers: the host needs for one what
-// it needs for three operators (docs/models/kernels.md), two of which the device hardly notices.
+// What the device runs besides before a step.
 std::int64_t operators_before(const PassStep& step, const ShardedModel& model, const Plan& plan) {
-  if (plan.host != Host::eager || issue_time_of(plan) == Time(0) || step.along) return 0;
-  if (step.kind == NodeKind::compute) return experts_quantised_by(model.works[step.work]);
-  const bool is_wrapped = step.kind == NodeKind::collective && step.axis == GroupAxis::tensor &&
-                          plan.framework == Framework::pytorch;
-  return is_wrapped ? 2 : 0;
+  const bool counts = plan.host == Host::eager && issue_time_of(plan) > Time(0) && !step.along;
+  return counts && step.kind == NodeKind::compute ? experts_quantised_by(model.works[step.work]) : 0;
+}
+
+// PyTorch's collectives of tensor parallelism go through autograd and wrappers: an eager host needs for one
+// what it needs for three operators (docs/models/kernels.md).
+std::int32_t issues_of(const PassStep& step, const Plan& plan) {
+  return plan.host == Host::eager && step.axis == GroupAxis::tensor && plan.framework == Framework::pytorch
+             ? 3
+             : 1;
 }
 
 Work operator_alone() {
@@ -171,6 +175,7 @@ class TemplateBuilder {
       CollectiveCall call{step.collective, step.bytes, family_of(step)};
       call.routing = step.routing;
       call.counted_on_device = step.counted_on_device;
+      call.issues = issues_of(step, plan_);
       call.processors = step.processors;
       if (step.custom >= 0) {
         call.custom = static_cast<std::int32_t>(

@@ -61,6 +61,7 @@ class StageEmitter {
         templates_(templates),
         tables_(tables),
         slots_(job.order.slots[static_cast<std::size_t>(rank)]),
+        program_(program),
         writer_(program),
         // Buckets are numbered in the order in which their gradients become final, so that exchanges start in
         // that order, too.
@@ -83,7 +84,7 @@ class StageEmitter {
     StageProgram made;
     made.slots.reserve(slots_.size());
     data_.start();
-    HostLead lead(plan_, writer_.size());
+    HostLead lead(plan_, issues_since(0));
     for (std::size_t first = 0; first < slots_.size();) {
       std::size_t end = first + 1;
       while (end < slots_.size() && slots_[end].beside_previous) ++end;
@@ -100,7 +101,7 @@ class StageEmitter {
       }
       first = end;
     }
-    if (!fused_.empty() && !made.slots.empty()) lead.issue(writer_.size() - made.slots.back().end);
+    if (!fused_.empty() && !made.slots.empty()) lead.issue(issues_since(made.slots.back().end));
     // One that stops at messages is not ahead of what comes behind them.
     made.host_is_ahead = is_followed_ || (lead.is_ahead() && !awaits_messages(plan_));
     return made;
@@ -180,6 +181,14 @@ class StageEmitter {
     return job_.fusion.beside_exchanges && !plan_.offload_optimizer && (slot > 0 || is_followed_);
   }
 
+  // Of the nodes from this one on; what goes along with others counts as if it did not.
+  std::int64_t issues_since(std::uint32_t node) const {
+    std::int64_t issues = 0;
+    for (; node < program_.size(); ++node)
+      issues += std::max<std::int64_t>(tables_.host_issues(program_, node), 1);
+    return issues;
+  }
+
   void note_fused(std::size_t slot, std::uint32_t begin, StageProgram& made, HostLead& lead) {
     const std::int64_t messages = plan_.scatter_gather ? 3 : 2;  // with the gather of their parts
     const SlotTime& time = time_of(slots_[slot]);
@@ -190,8 +199,8 @@ class StageEmitter {
     const bool is_known = !whole || time.behind == Time(0) || !follows_host();
     made.ends.push_back({is_known ? writer_.last_compute() : kNoNode, whole ? time.behind : Time(0)});
     made.fused.insert(made.fused.end(), cursor.fused_blocks.begin(), cursor.fused_blocks.end());
-    std::int64_t nodes = whole ? time.nodes + messages : std::int64_t{writer_.size()} - begin;
-    for (const SlotPass& pass : cursor.passes) nodes += pass.fused != nullptr ? pass.fused->nodes : 0;
+    std::int64_t nodes = whole ? time.issues + messages : issues_since(begin);
+    for (const SlotPass& pass : cursor.passes) nodes += pass.fused != nullptr ? pass.fused->issues : 0;
     lead.slot(nodes, time.compute);
   }
 
@@ -416,7 +425,7 @@ class StageEmitter {
   // What gradients wait for is the last computation; what comes next waits for all of the block.
   void append_fused(Cursor& cursor, const SlotPass& pass) {
     const SlotTime& time = *pass.fused;
-    if (time.nodes == 0) return;
+    if (time.issues == 0) return;
     const NodeLabel label{pass.forward ? Phase::forward : Phase::input_gradient, 0, pass.layer};
     const Time ahead = time.duration - time.behind;
     const std::uint32_t node = writer_.occupy(label, ahead, cursor.entry);
@@ -427,9 +436,13 @@ class StageEmitter {
     std::uint32_t before = node;
     // The way to the host and back has no parts, so that each is a copy of its own.
     const bool in_parts = follows_host() && time.parts_behind > 0;
-    for (std::size_t part = parts.size() - time.parts_behind; in_parts && part < parts.size(); ++part) {
-      before = occupy_behind(cursor, label, parts[part], before);
-      stand_for(before, parts.subspan(part, 1));
+    for (std::size_t part = parts.size() - time.parts_behind; in_parts && part < parts.size();) {
+      // A call that takes the host longer begins with issues of no length.
+      std::size_t last = part;
+      while (last + 1 < parts.size() && parts[last] == Time(0)) ++last;
+      before = occupy_behind(cursor, label, parts[last], before);
+      stand_for(before, parts.subspan(part, last + 1 - part));
+      part = last + 1;
     }
     if (!in_parts && time.behind > Time(0)) before = occupy_behind(cursor, label, time.behind, before);
     if (before != node) cursor.entry.push_back(before);
@@ -618,6 +631,7 @@ class StageEmitter {
   TemplateCache& templates_;
   JobTables& tables_;
   const std::vector<PipelineSlot>& slots_;
+  const Program& program_;
   ProgramWriter writer_;
   DataPass data_;
   std::vector<bool> fused_;   // per slot; empty: none is

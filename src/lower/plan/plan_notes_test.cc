@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "read/read.h"
+
 namespace armilla {
 namespace {
 
@@ -111,6 +115,37 @@ TEST(PlanNotes, ASkewOfNoneMakesLoadsEven) {
               ElementsAre("--expert-load zipf has no effect: plan.expert_skew is 0, which makes all experts "
                           "alike"));
   plan.expert_skew = 1;
+  EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
+}
+
+TEST(PlanNotes, WhatFrameworksDoNeedsSomethingToDoItWith) {
+  PlanRequest request;
+  request.places = {{"tensor_method", "plan.tensor_method"},
+                    {"fused_elementwise", "plan.fused_elementwise"},
+                    {"fused_experts", "plan.fused_experts"},
+                    {"check_collectives", "plan.check_collectives"}};
+  Plan plan;
+  plan.fused_experts = plan.check_collectives = true;
+  EXPECT_THAT(
+      settings_without_effect(request, plan, {}),
+      ElementsAre("plan.tensor_method has no effect: plan.sequence_parallel does not share out tokens",
+                  "plan.fused_elementwise has no effect: the model has none of these parts",
+                  "plan.check_collectives has no effect: a single rank exchanges nothing",
+                  "plan.fused_experts has no effect: the model has no experts"));
+  const std::string text =
+      "family: mixtral\nlayers: 2\nhidden: 256\nheads: 4\nvocabulary: 8192\nsequence: 512\n"
+      "experts: {count: 4, active: 2, feed_forward: 384}\n";
+  const Model model = read_described_yaml(text, "m", ModelOptions());
+  plan.ranks = plan.tensor = 2;
+  plan.sequence_parallel = true;
+  plan.host = Host::compiled;
+  EXPECT_THAT(
+      settings_without_effect(request, plan, model),
+      ElementsAre("plan.check_collectives has no effect: plan.host compiled issues a step as one",
+                  "plan.fused_experts has no effect: experts have products of other than multiples of "
+                  "256, biases or no gate"));
+  plan.host = Host::eager;
+  plan.fused_experts = false;
   EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
 }
 

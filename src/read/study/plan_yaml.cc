@@ -280,6 +280,7 @@ void read_host(const Config& config, Plan& plan) {
     plan.fused_elementwise = read_parts(*fused, fusable_parts());
   set_given(config, "fused_experts", plan.fused_experts);
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
+  set_given(config, "check_collectives", plan.check_collectives);
 }
 
 // recompute_modules alone means recompute selective, and none recomputes nothing.

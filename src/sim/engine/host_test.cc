@@ -38,8 +38,9 @@ Graph with_host_nodes(const Graph& graph, Time issue) {
       } else if (original.lane[node] == Lane::device || original.lane[node] == Lane::communication) {
         std::vector<std::uint32_t> before = issued;
         if (stops_at(node)) before.insert(before.end(), dependences.begin(), dependences.end());
+        const Time taken = host_issues(graph, original, node) * issue;
         issued.assign(1, program.add(NodeKind::delay, Phase::other, 1, -1,
-                                     static_cast<std::uint64_t>(issue.value), before));
+                                     static_cast<std::uint64_t>(taken.value), before));
         program.lane.back() = Lane::host;
         dependences.push_back(issued.front());
       }
@@ -82,7 +83,8 @@ TEST(Host, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
   }
 }
 
-// Calls of known size and of one that the device counts, computations, and nodes that are not issued.
+// Calls of known size and of one that the device counts, some of which take the host longer, computations,
+// and nodes that are not issued.
 TEST(Host, AHostWaitsForWhatTheDeviceCounts) {
   std::mt19937 random(12);
   const Study study = study_of({dimension(DimensionKind::ring, 4)});
@@ -90,6 +92,7 @@ TEST(Host, AHostWaitsForWhatTheDeviceCounts) {
   for (int round = 0; round < 100; ++round) {
     Graph graph = graph_with(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
     graph.collectives.push_back(graph.collectives.front());
+    for (CollectiveCall& call : graph.collectives) call.issues += static_cast<std::int32_t>(random() % 3);
     Program& program = graph.programs.front();
     for (int i = 0; i < 16; ++i) {
       std::vector<std::uint32_t> before;

@@ -378,9 +378,11 @@ std::uint32_t RankWalker::next_awaited(const Rank& rank, std::uint32_t from) con
 void RankWalker::pass_awaited(Rank& rank) {
   const Program& program = context_.graph.programs[rank.program];
   const Time now = context_.queue.now();
-  // It issues the node itself and waits for what that needs, so it is there one issue before; all that
-  // follows is later by the wait.
-  const Time there = issued_at(rank, rank.awaited) - program.issue_time;
+  // It issues the node itself, or its first part, and waits for what that needs, so it is there as long
+  // before; all that follows is later by the wait.
+  const std::uint32_t written = written_node(rank, rank.awaited);
+  const std::int64_t own = program.has_parts(written) ? 1 : host_issues(context_.graph, program, written);
+  const Time there = issued_at(rank, rank.awaited) - saturating_multiply(program.issue_time, own);
   if (there < now) rank.host_shift += now - there;
   rank.passed = rank.awaited + 1;
   rank.awaited = next_awaited(rank, rank.passed);

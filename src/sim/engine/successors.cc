@@ -12,13 +12,13 @@ std::vector<std::uint32_t> issues_of(const Graph& graph, const Program& program)
   std::vector<std::uint32_t> issues(program.size());
   std::uint32_t count = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
+    const auto own = static_cast<std::uint32_t>(host_issues(graph, program, node));
     if (program.has_parts(node)) {
-      const auto parts = static_cast<std::uint32_t>(graph.parts[program.parts[node]].size());
-      issues[node] = count + std::min(parts, 1U);
-      count += parts;
-    } else if (program.lane[node] == Lane::device || program.lane[node] == Lane::communication) {
-      issues[node] = ++count;
+      issues[node] = count + std::min(own, 1U);
+    } else if (own > 0) {
+      issues[node] = count + own;
     }
+    count += own;
   }
   return issues;
 }
@@ -26,6 +26,12 @@ std::vector<std::uint32_t> issues_of(const Graph& graph, const Program& program)
 bool stops_hosts(const Graph& graph) {
   return std::ranges::any_of(graph.collectives, &CollectiveCall::counted_on_device) ||
          std::ranges::any_of(graph.transfers, &PointToPoint::stops_host);
+}
+
+// Whether what a host does with a node depends on more than the node's lane and parts.
+bool concerns_hosts(const Graph& graph) {
+  return stops_hosts(graph) ||
+         std::ranges::any_of(graph.collectives, [](const auto& call) { return call.issues > 1; });
 }
 
 // Of nodes that a host issues: where it stops.
@@ -75,11 +81,11 @@ bool same_successors(const Graph& graph, const Program& a, const Program& b, boo
     return std::tie(program.first_dependence, program.dependence, program.loops);
   };
   // Lanes count where the host issues (it issues some only) and where chains do; kinds and payloads where
-  // calls make it wait.
+  // calls make it wait or take it longer.
   const bool counts = a.issue_time > Time(0);
   return counts == (b.issue_time > Time(0)) && ((!counts && !chains) || a.lane == b.lane) &&
          (!counts || a.parts == b.parts) && parts(a) == parts(b) && (!chains || a.kind == b.kind) &&
-         (!counts || !stops_hosts(graph) || (a.kind == b.kind && a.payload == b.payload));
+         (!counts || !concerns_hosts(graph) || (a.kind == b.kind && a.payload == b.payload));
 }
 
 std::vector<Stretch> stretches_in(const Program& program) {
@@ -118,9 +124,7 @@ Successors::Reach Successors::reach_of(const Graph& graph, const Program& progra
   for (std::uint32_t written = loop.end - loop.period; written < loop.end; ++written) {
     for (const std::uint32_t dependence : program.dependences(written))
       reach.back = std::min(reach.back, dependence);
-    if (!issues.empty() && issues[written] > 0)
-      reach.issues_in_period +=
-          program.has_parts(written) ? std::ssize(graph.parts[program.parts[written]]) : 1;
+    if (!issues.empty()) reach.issues_in_period += host_issues(graph, program, written);
     if (!awaited.empty() && awaited[written]) reach.awaits_in_period = true;
   }
   return reach;

@@ -506,6 +506,7 @@ void RandomJobs::add_collective() {
   // Some have kernels that computations feel, some the host waits for (without a draw of their own).
   call.processors = call.bytes.value % 3 == 0 ? 3 : 0;
   call.counted_on_device = call.bytes.value % 4 == 0;
+  call.issues = call.bytes.value % 5 == 0 ? 4 : 1;
   job_.graph.collectives.push_back(call);
   const bool all = mixes_programs(family);
   for (std::size_t p = 0; p < job_.graph.programs.size(); ++p) {
@@ -603,6 +604,7 @@ void RandomJobs::add_custom() {
   // Some have kernels that computations feel, some the host waits for (without a draw of their own).
   call.processors = call.bytes.value % 3 == 0 ? 3 : 0;
   call.counted_on_device = call.bytes.value % 4 == 0;
+  call.issues = call.bytes.value % 5 == 0 ? 4 : 1;
   job_.graph.collectives.push_back(call);
   for (std::size_t p = 0; p < job_.graph.programs.size(); ++p)
     append(p, NodeKind::collective, job_.graph.collectives.size() - 1);

@@ -58,21 +58,37 @@ std::set<std::string> names_of_families(const Graph& slot) {
   return names;
 }
 
-// How long each node took, where every one waits for the one before it: they then take as long whenever they
-// are done. Else nothing.
-std::vector<Time> times_of_chain(const Program& program, const RankClass& ranks) {
+// What a host issues of the block's program, and, where every node waits for the one before it, how long each
+// issue's took: they then take as long whenever they are done.
+void time_chain(const Graph& graph, const RankClass& ranks, SlotTime& time) {
+  const Program& program = graph.programs.front();
   std::vector<Time> times(program.size(), Time(-1));
   for (const std::vector<Interval>* const intervals : {&ranks.computes, &ranks.collectives}) {
     for (const Interval& interval : *intervals) times[interval.node] = interval.end - interval.start;
   }
+  bool is_chain = true;
+  std::size_t behind = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
-    if (times[node] < Time(0)) return {};
+    const std::int64_t issues = host_issues(graph, program, node);
+    time.issues += issues;
     const std::span<const std::uint32_t> waits = program.dependences(node);
-    if (node > 0 && !(program.lane[node] == Lane::device && program.lane[node - 1] == Lane::device) &&
-        std::ranges::find(waits, node - 1) == waits.end())
-      return {};
+    is_chain = is_chain && times[node] >= Time(0) && (issues > 0 || program.lane[node] == Lane::device) &&
+               (node == 0 || (program.lane[node] == Lane::device && program.lane[node - 1] == Lane::device) ||
+                std::ranges::find(waits, node - 1) != waits.end());
+    // What goes along with the one before is begun by the same issue.
+    if (issues == 0 && !time.parts.empty()) {
+      time.parts.back() += times[node];
+    } else {
+      time.parts.resize(time.parts.size() + static_cast<std::size_t>(issues));
+      time.parts.back() = times[node];
+    }
+    behind = program.lane[node] == Lane::device ? time.parts.size() : behind;
   }
-  return times;
+  time.parts_behind = time.parts.size() - behind;
+  // The delay up to the last computation would stand for nothing.
+  if (is_chain && behind > 0) return;
+  time.parts.clear();
+  time.parts_behind = 0;
 }
 
 PlanOutcome outcome_of(const PlanPrepared& plan, const Result& result) {
@@ -452,22 +468,11 @@ const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& 
       FoldedGraph folded(*alone, lent.memory());
       const Result result = folded.simulate(cost_, true);
       const RankClass& all = result.classes.front();
-      const Program& program = alone->programs.front();
       const Time computed = all.computes.empty() ? Time() : all.computes.back().end;
       // While it does not compute it communicates, and all ranks are in step.
       if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
           folded.is_undisturbed(made.families, Beside::everything))
-        made.time = SlotTime{all.finish, all.compute, all.finish - computed, std::int64_t{program.size()},
-                             times_of_chain(program, all)};
-      if (made.time && !made.time->parts.empty()) {
-        const auto last = std::ranges::find(program.lane.rbegin(), program.lane.rend(), Lane::device);
-        made.time->parts_behind = static_cast<std::size_t>(last - program.lane.rbegin());
-        // The delay up to the last computation would stand for nothing.
-        if (last == program.lane.rend()) {
-          made.time->parts.clear();
-          made.time->parts_behind = 0;
-        }
-      }
+        time_chain(*alone, all, made.time.emplace(all.finish, all.compute, all.finish - computed));
     }
   }
   // Measured without the lock: if another was quicker, its figures are the same, and stay.
@@ -488,13 +493,13 @@ std::optional<SlotTime> PlanEvaluator::time_of_slot(const PlanPrepared& plan, co
     families.insert(block.families.begin(), block.families.end());
     sum.duration += block.time->duration;
     sum.compute += block.time->compute;
-    sum.nodes += block.time->nodes;
+    sum.issues += block.time->issues;
     sum.parts.insert(sum.parts.end(), block.time->parts.begin(), block.time->parts.end());
-    if (block.time->nodes == 0) continue;
+    if (block.time->issues == 0) continue;
     sum.behind = block.time->behind;
     sum.parts_behind = block.time->parts_behind;
   }
-  if (sum.nodes == 0) return std::nullopt;
+  if (sum.issues == 0) return std::nullopt;
   return sum;
 }
 
@@ -516,7 +521,7 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
     if (!time) return std::nullopt;
     // Every forward pass comes again, and the CPU would fall behind (lower/fused_slots.h).
     if (kind.action == PipelineAction::forward && !time->is_chain() &&
-        time->compute < saturating_multiply(issue_time_of(plan.plan), time->nodes))
+        time->compute < saturating_multiply(issue_time_of(plan.plan), time->issues))
       return std::nullopt;
     for (const std::uint32_t shape : kind.shapes)
       fusion.slots.try_emplace({{shape}, kind.action}, *measured(plan, shape, kind.action).time);

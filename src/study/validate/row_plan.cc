@@ -328,6 +328,9 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
   if (names(row, "nanotron")) {
     plan.fused_elementwise = {Part::norm, Part::rotary};
     plan.tensor_method = TensorMethod::megatron;
+    // Its script for several nodes has PyTorch check collectives (examples/mamba/run_multinode.sh); of the
+    // measured steps only those with a pipeline show it (docs/validation.md).
+    plan.check_collectives = row.pipeline > 1 && row.devices > row.devices_per_node;
   }
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || lower_case(row.zero).starts_with("fsdp2");
