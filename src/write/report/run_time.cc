@@ -364,7 +364,9 @@ std::string time_section(const Run& run, const TextStyle& style) {
         fmt::format("waiting for the CPU to issue kernels {} of the time", percent(host_fraction(run)));
     // Of several jobs each has its own.
     if (const std::optional<Time> issue = run.study.plan.issue_time)
-      waits += fmt::format(", one operator every {}", to_text(*issue));
+      waits +=
+          fmt::format(", one operator every {}{}", to_text(*issue),
+                      run.study.plan.check_collectives ? " and longer for collectives, which it checks" : "");
     section += wrap(waits, "  ", style.width);
   }
   section += sources_text(run.shares, run.study.machine.device, style.width);
