@@ -163,6 +163,20 @@ std::string_view name_of(TensorMethod method) {
   return "?";
 }
 
+bool shares_out_tensors(const Plan& plan) {
+  return plan.zero_stage == 1 && plan.zero_partition == ZeroPartition::tensors;
+}
+
+std::string_view name_of(ZeroPartition partition) {
+  switch (partition) {
+    case ZeroPartition::elements:
+      return "elements";
+    case ZeroPartition::tensors:
+      return "tensors";
+  }
+  return "?";
+}
+
 std::string_view name_of(ContextMethod method) {
   switch (method) {
     case ContextMethod::ring:
@@ -292,6 +306,11 @@ void validate_degrees(const Plan& plan, const std::string& where) {
 void validate_sharding(const Plan& plan, const std::string& where) {
   if (plan.zero_stage < 0 || plan.zero_stage > 3)
     throw Error(where, fmt::format("plan.zero {}", plan.zero_stage), "ZeRO stages are 0 to 3", {"plan.zero"});
+  if (plan.zero_partition == ZeroPartition::tensors && plan.zero_stage > 1) {
+    throw Error(where, fmt::format("plan.zero_partition tensors with plan.zero {}", plan.zero_stage),
+                "whole tensors are given to replicas by ZeRO-1 alone: gradients and weights stay whole",
+                {"plan.zero_partition", "plan.zero"});
+  }
   if (plan.hybrid_shard < 0)
     throw Error(where, fmt::format("plan.hybrid_shard {}", plan.hybrid_shard), "0 shards over all of them",
                 {"plan.hybrid_shard"});

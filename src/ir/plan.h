@@ -49,6 +49,13 @@ enum class TensorMethod : std::uint8_t {
 };
 std::string_view name_of(TensorMethod method);
 
+// What ZeRO-1 gives each replica to update (docs/models/hybrid_parallel.md).
+enum class ZeroPartition : std::uint8_t {
+  elements,  // an equal part of every bucket
+  tensors    // whole tensors (PyTorch's ZeroRedundancyOptimizer)
+};
+std::string_view name_of(ZeroPartition partition);
+
 enum class ContextMethod : std::uint8_t {
   ring,       // keys and values go around while attention works
   all_to_all  // heads for tokens and back (DeepSpeed-Ulysses)
@@ -163,6 +170,7 @@ struct Plan {
   bool overlap = true;             // false: gradients are exchanged only after the whole backward pass
   bool overlap_parameters = true;  // ZeRO-1/2: parameters are gathered while the next forward pass begins
   int zero_stage = 0;              // 0 to 3; 3 is FSDP's full sharding
+  ZeroPartition zero_partition = ZeroPartition::elements;
   bool prefetch = true;            // ZeRO-3: the next block is gathered while this one computes
   bool reshard = true;             // ZeRO-3: gathered weights are freed after the forward pass
   std::int64_t hybrid_shard = 0;   // ZeRO within groups of so many replicas, copies across them; 0: over all
@@ -220,6 +228,9 @@ struct Plan {
 };
 
 LossKernel loss_kernel_of(const Plan& plan);  // never automatic
+
+// Whether replicas update whole tensors.
+bool shares_out_tensors(const Plan& plan);
 
 TensorMethod tensor_method_of(const Plan& plan);  // never automatic
 

@@ -69,6 +69,12 @@ struct Pass {
   std::vector<PassStep> steps;
 };
 
+// Tensors of equal size.
+struct WeightTensors {
+  std::int64_t elements = 0;  // of each
+  std::int64_t count = 1;
+};
+
 // Weights of a block on one rank, by who else holds them.
 struct WeightGroup {
   GroupAxis axis = GroupAxis::data;  // data or expert_data: over which gradients are averaged
@@ -80,6 +86,7 @@ struct WeightGroup {
   bool tensor_partial = false;
   // Where gradients are sparse, elements that have any after an iteration of all replicas; 0: all.
   std::int64_t updated = 0;
+  std::vector<WeightTensors> tensors;  // where replicas update whole ones (shares_out_tensors)
 };
 
 inline std::int64_t updated_of(const WeightGroup& group) {

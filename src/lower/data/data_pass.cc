@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ir/tensor.h"
+#include "lower/data/tensor_owners.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/shard_layout.h"
 
@@ -12,10 +13,14 @@ namespace {
 
 // Reads gradients, master weights (of weights narrower than fp32, if there are any) and states, writes
 // weights and states; of what is updated.
-Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& plan) {
-  const std::int64_t elements = ceil_divide(bucket.updated, ways);
+// `part` of it, one in so many `ways`.
+Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, double part, const Plan& plan) {
+  const auto owned = [&](std::int64_t whole) {
+    return part < 1 ? static_cast<std::int64_t>(static_cast<double>(whole) * part) : whole / ways;
+  };
+  const std::int64_t elements = part < 1 ? owned(bucket.updated) : ceil_divide(bucket.updated, ways);
   const std::int64_t states = state_words(plan.optimizer);
-  const std::int64_t weight_bytes = bucket.updated_weights().value / ways;
+  const std::int64_t weight_bytes = owned(bucket.updated_weights().value);
   const bool has_master = has_masters(plan) && bucket.weights.value < bucket.elements * 4;
   const std::int64_t state_bytes = bits_of(plan.state_dtype) / 8;
   Work work;
@@ -25,7 +30,7 @@ Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& p
   work.flops = Flops(elements * (2 + 4 * states));
   // States are read and written. So is a master copy, in fp32, and the narrow weights are written from it;
   // without one weights are read and written themselves.
-  work.bytes = Bytes(bucket.gradients.value / ways + elements * 2 * state_bytes * states +
+  work.bytes = Bytes(owned(bucket.gradients.value) + elements * 2 * state_bytes * states +
                      (has_master ? elements * 8 + weight_bytes : weight_bytes * 2));
   return work;
 }
@@ -75,6 +80,9 @@ DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chun
   serial_ = asynchronous_ || overlaps_passes_;
   for (const RoleChunk& chunk : chunks) blocks_.emplace_back(chunk.shapes.size());
   for (const WeightBucket& bucket : weights.buckets) make_bucket(bucket);
+  if (shares_out_tensors(plan)) share_out_tensors();
+  for (Bucket& bucket : buckets_)
+    bucket.optimizer = tables_.work(optimizer_work(bucket.weights, bucket.ways, bucket.owned, plan_));
   if (plan.zero_stage != 3) return;
   for (std::size_t c = 0; c < chunks.size(); ++c)
     make_gathers(model, chunks[c], static_cast<std::int32_t>(c));
@@ -92,17 +100,16 @@ void DataPass::make_bucket(const WeightBucket& weights) {
   // Hybrid sharding: shards within a part of the replicas, whole copies across them (FSDP's HYBRID_SHARD,
   // Megatron-LM's num_distributed_optimizer_instances).
   // Experts are not part of it.
-  const bool within_replicas =
-      plan_.zero_stage > 0 && plan_.hybrid_shard > 0 && weights.axis == GroupAxis::data;
+  const bool divides = plan_.zero_stage > 0 && !shares_out_tensors(plan_);
+  const bool within_replicas = divides && plan_.hybrid_shard > 0 && weights.axis == GroupAxis::data;
   const GroupAxis axis = within_replicas ? GroupAxis::shard : weights.axis;
   const std::int64_t size = group_size(plan_, axis);
   // Larger goes first: where chunks are queued by priority, buckets go in the order they become final.
   const auto priority = -static_cast<std::int32_t>(bucket.number);
-  if (plan_.zero_stage > 0) bucket.ways = size;
+  if (divides) bucket.ways = size;
   if (size > 1) {
     const std::uint32_t family = tables_.family(axis);
-    const CollectiveKind kind =
-        plan_.zero_stage > 0 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    const CollectiveKind kind = divides ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     bucket.exchange = exchange_call({kind, weights.gradients, family, 0, priority});
     if (copies_what_it_exchanges(plan_)) {
       const DType type = activation_dtype(plan_);
@@ -110,7 +117,7 @@ void DataPass::make_bucket(const WeightBucket& weights) {
           tables_.work(copy_work(size_of(weights.elements, type, "gradients"), weights.gradients, type));
     }
     // ZeRO-3 has no gather here: its blocks gather their own weights before every pass.
-    if (plan_.zero_stage == 1 || plan_.zero_stage == 2) {
+    if (divides && plan_.zero_stage < 3) {
       bucket.gather = exchange_call({CollectiveKind::all_gather, weights.parameters, family, 0, priority});
     }
   }
@@ -123,7 +130,6 @@ void DataPass::make_bucket(const WeightBucket& weights) {
     const std::uint32_t family = tables_.family(GroupAxis::mirror);
     bucket.mirror = exchange_call({CollectiveKind::all_reduce, shard, family});
   }
-  bucket.optimizer = tables_.work(optimizer_work(weights, bucket.ways, plan_));
   // A bucket is shown with the layer that completes it.
   const BlockPlace& last = weights.blocks.back();
   const std::int32_t layer =
@@ -140,6 +146,33 @@ void DataPass::make_bucket(const WeightBucket& weights) {
   for (const BlockPlace& place : weights.blocks) state(place).buckets.push_back(bucket.number);
   for (const BlockPlace& place : weights.others) state(place).buckets.push_back(bucket.number);
   buckets_.push_back(std::move(bucket));
+}
+
+void DataPass::share_out_tensors() {
+  std::vector<WeightBucket> weights;
+  for (const Bucket& bucket : buckets_) weights.push_back(bucket.weights);
+  for (const GroupAxis axis : {GroupAxis::data, GroupAxis::expert_data}) {
+    const GroupAxis over = axis == GroupAxis::data && plan_.hybrid_shard > 0 ? GroupAxis::shard : axis;
+    const std::int64_t replicas = group_size(plan_, over);
+    if (replicas <= 1) continue;
+    std::vector<TensorOwner> owners = tensor_owners(weights, axis, replicas, plan_);
+    std::int64_t all = 0;
+    for (const TensorOwner& owner : owners) all += owner.elements;
+    for (Bucket& bucket : buckets_) {
+      if (bucket.weights.axis == axis && all > 0)
+        bucket.owned = static_cast<double>(most_owned(owners)) / static_cast<double>(all);
+    }
+    for (TensorOwner& owner : owners) {
+      const std::uint32_t call =
+          exchange_call({CollectiveKind::broadcast, owner.parameters, tables_.family(over)});
+      broadcasts_.push_back({call, std::move(owner.buckets)});
+    }
+  }
+}
+
+Bytes DataPass::owned_of(const Bucket& bucket, Bytes whole) const {
+  if (bucket.owned < 1) return Bytes(static_cast<std::int64_t>(static_cast<double>(whole.value) * bucket.owned));
+  return shard_of(whole, bucket.ways);
 }
 
 void DataPass::make_gathers(const ShardedModel& model, const RoleChunk& chunk, std::int32_t number) {
@@ -187,6 +220,7 @@ void DataPass::start() {
 
 // ZeRO-1 and 2: in the order of the next forward pass one after the other, or each as its shard is updated.
 void DataPass::gather_parameters(Ready& ready, bool in_forward_order) {
+  if (shares_out_tensors(plan_)) return broadcast_parameters(ready);
   ready.of_bucket.assign(buckets_.size(), kNoNode);
   std::uint32_t previous = kNoNode;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
@@ -198,6 +232,20 @@ void DataPass::gather_parameters(Ready& ready, bool in_forward_order) {
     keep_in_turn(waits);
     previous = communicate(bucket.gather, bucket.gather_label, waits);
     ready.of_bucket[bucket.number] = previous;
+  }
+}
+
+// All of a communicator, so one after the other.
+void DataPass::broadcast_parameters(Ready& ready) {
+  ready.of_bucket.assign(buckets_.size(), kNoNode);
+  const NodeLabel label{Phase::optimizer, tables_.name("broadcast weights"), -1};
+  std::uint32_t previous = kNoNode;
+  for (const Broadcast& broadcast : broadcasts_) {
+    std::vector<std::uint32_t> waits = ready.all;
+    add_wait(waits, previous);
+    keep_in_turn(waits);
+    previous = communicate(broadcast.collective, label, waits);
+    for (const std::size_t bucket : broadcast.buckets) ready.of_bucket[bucket] = previous;
   }
 }
 
@@ -410,7 +458,7 @@ void DataPass::update_on_host(Ready& ready) {
   const NodeLabel up{Phase::optimizer, tables_.name("weights from host"), -1};
   std::vector<std::uint32_t> arrived;
   for (const Bucket& bucket : buckets_) {
-    const Bytes shard = shard_of(bucket.weights.gradients, bucket.ways);
+    const Bytes shard = owned_of(bucket, bucket.weights.gradients);
     std::vector<std::uint32_t> waits;
     add_wait(waits, bucket.exchanged != kNoNode ? bucket.exchanged : writer_.last_compute());
     arrived.push_back(writer_.host_copy(down, time_to_move(shard, host_bandwidth_), waits));
@@ -419,7 +467,7 @@ void DataPass::update_on_host(Ready& ready) {
   waits.insert(waits.end(), late_.begin(), late_.end());
   // The CPU steps when all gradients have arrived; the transfers back follow each other on the one link.
   for (const Bucket& bucket : buckets_) {
-    const Bytes shard = shard_of(bucket.weights.updated_weights(), bucket.ways);
+    const Bytes shard = owned_of(bucket, bucket.weights.updated_weights());
     waits.assign(1, writer_.host_copy(up, time_to_move(shard, host_bandwidth_), waits));
   }
   ready.all = waits;

@@ -6,6 +6,9 @@
 //            Plan::overlap_parameters at the start of the iteration, before the forward pass of the bucket's
 //            blocks (what the iteration before has left to do, as Megatron-LM's overlap-param-gather), else
 //            at its end
+//            Where replicas update whole tensors (shares_out_tensors), gradients are all-reduced as under
+//            ZeRO 0, and every replica that has any tensor broadcasts its own, one after the other; the one that has
+//            most sets the pace of the optimizer
 //   ZeRO 2   as 1, reduce-scattered after every micro-batch: whole gradients are not kept. With Plan::no_sync
 //            (here and in ZeRO 3) after the last one alone
 //   ZeRO 3   weights of every block gathered before its forward pass and, when resharded, before its backward
@@ -68,7 +71,8 @@ class DataPass {
   struct Bucket {
     WeightBucket weights;
     std::uint32_t number = 0;                            // among those of the role
-    std::int64_t ways = 1;                               // the optimizer's share is one in so many
+    std::int64_t ways = 1;                               // the optimizer's share is one in so many,
+    double owned = 1;                                    // or, of whole tensors, this part
     std::uint32_t optimizer = 0;                         // work
     std::uint32_t gather = kNoNode, exchange = kNoNode;  // collectives of the tables; kNoNode: none
     std::uint32_t replicate = kNoNode, mirror = kNoNode;
@@ -77,6 +81,11 @@ class DataPass {
     std::size_t left = 0;               // blocks of this micro-batch that are not done
     std::size_t left_of_last = 0;       // blocks of the last micro-batch, other chunks' included
     std::uint32_t exchanged = kNoNode;  // the node after which this iteration's gradients are averaged
+  };
+  // What a replica updated, to the others.
+  struct Broadcast {
+    std::uint32_t collective = 0;
+    std::vector<std::size_t> buckets;
   };
   struct BlockGather {
     std::uint32_t name = 0;
@@ -98,6 +107,7 @@ class DataPass {
   // Among the tables' collectives.
   std::uint32_t exchange_call(CollectiveCall call);
   void make_bucket(const WeightBucket& weights);
+  void share_out_tensors();
   void make_gathers(const ShardedModel& model, const RoleChunk& chunk, std::int32_t number);
   Bytes shard_of(Bytes whole, std::int64_t ways) const { return Bytes(ceil_divide(whole.value, ways)); }
   BlockState& state(const BlockPlace& place) {
@@ -116,6 +126,8 @@ class DataPass {
   void update(std::int64_t target);
   void update_on_host(Ready& ready);
   void gather_parameters(Ready& ready, bool in_forward_order);
+  void broadcast_parameters(Ready& ready);
+  Bytes owned_of(const Bucket& bucket, Bytes whole) const;
 
   const std::vector<RoleChunk>& chunks_;
   const Plan& plan_;
@@ -127,6 +139,7 @@ class DataPass {
   std::vector<TiedWeight> tied_;
   std::int64_t partial_ = 0;
   std::vector<Bucket> buckets_;
+  std::vector<Broadcast> broadcasts_;            // where replicas update whole tensors
   std::vector<std::vector<BlockState>> blocks_;  // [chunk][block]
   std::vector<Ready> ready_;                     // per iteration
   std::uint32_t last_exchange_ = kNoNode;        // communication between replicas

@@ -95,6 +95,10 @@ class BucketBuilder {
     const bool own = group.dtype != DType::unknown;
     bucket.parameters += size_of(group.elements, own ? group.dtype : parameter_type(plan_), "weights");
     bucket.weights += size_of(group.elements, own ? group.dtype : weight_type(plan_), "weights");
+    for (const WeightTensors& tensor : group.tensors) {
+      const DType type = own ? group.dtype : parameter_type(plan_);
+      bucket.tensors.push_back({tensor.elements, tensor.count, size_of(tensor.elements, type, "weights")});
+    }
     if (bucket.blocks.empty() || !(bucket.blocks.back() == unit.place)) bucket.blocks.push_back(unit.place);
     if (group.tensor_partial) result_.partial += group.elements;
     if (group.tied < 0) return;

@@ -36,6 +36,12 @@ struct BlockPlace {
   friend bool operator==(const BlockPlace&, const BlockPlace&) = default;
 };
 
+// Of tensors of a bucket that are alike; as gathered.
+struct BucketTensors {
+  std::int64_t elements = 0, count = 1;
+  Bytes parameters;  // of each
+};
+
 struct WeightBucket {
   GroupAxis axis = GroupAxis::data;  // data or expert_data
   std::int32_t chunk = 0;
@@ -46,6 +52,7 @@ struct WeightBucket {
   Bytes weights;                   // as kept to compute with
   std::vector<BlockPlace> blocks;  // of its chunk, in order of completion
   std::vector<BlockPlace> others;  // blocks of other chunks that use one of its weights, too
+  std::vector<BucketTensors> tensors;  // where replicas update whole ones, in the order of `blocks`
 
   Bytes updated_weights() const {
     if (updated == elements) return weights;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "lower/data/tensor_owners.h"
 #include "lower/jobs/job_loops.h"
 #include "lower/memory.h"
 #include "lower/shard/shard_memory.h"
@@ -56,11 +57,14 @@ ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chun
 }
 
 // Over how many ranks a bucket's optimizer state is divided, and from which stage on what else.
-std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
+std::int64_t shards(GroupAxis axis, const Plan& plan) {
   if (plan.zero_stage == 0) return 1;
-  if (bucket.axis == GroupAxis::expert_data) return plan.expert_data();
+  if (axis == GroupAxis::expert_data) return plan.expert_data();
   if (plan.hybrid_shard > 0) return plan.hybrid_shard;
   return plan.context * plan.data();
+}
+std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
+  return shards(bucket.axis, plan);
 }
 
 // What a rank keeps of a bucket's gradients. ZeRO-2 and 3 shard them (Rajbhandari et al. 2020, figure 1).
@@ -94,7 +98,16 @@ void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
     // ZeRO-1 shards the optimizer's states, ZeRO-3 weights, too (Rajbhandari et al. 2020, figure 1).
     if (!gathers_narrow || ways == 1)
       weights = add(weights, rounded_up(bucket.weights.value, plan.zero_stage == 3 ? ways : 1));
-    optimizer = add(optimizer, checked_multiply(rounded_up(bucket.elements, ways), state, kWhere));
+    if (!shares_out_tensors(plan))
+      optimizer = add(optimizer, checked_multiply(rounded_up(bucket.elements, ways), state, kWhere));
+  }
+  if (shares_out_tensors(plan)) {
+    // The rank that needs most: it may have the most loaded part of both.
+    for (const GroupAxis axis : {GroupAxis::data, GroupAxis::expert_data}) {
+      const std::int64_t owned =
+          most_owned(tensor_owners(parts.weights.buckets, axis, shards(axis, plan), plan));
+      optimizer = add(optimizer, checked_multiply(owned, state, kWhere));
+    }
   }
   memory.use.weights = Bytes(add(checked_multiply(weights, versions, kWhere), parts.buffers));
   (plan.offload_optimizer ? memory.host : memory.use.optimizer) = Bytes(optimizer);
@@ -362,7 +375,7 @@ namespace {
 // activations leave in the allocator's cache take memory of their own, which the next step has for the
 // optimizer's states: they came with the first step and took the cache's blocks.
 std::int64_t exchange_arrays(const RoleParts& parts, const Plan& plan) {
-  if (!runs_operator_by_operator(plan) || plan.zero_stage != 1) return 0;
+  if (!runs_operator_by_operator(plan) || plan.zero_stage != 1 || shares_out_tensors(plan)) return 0;
   std::int64_t whole = 0, shard = 0, elements = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t ways = shards(bucket, plan);

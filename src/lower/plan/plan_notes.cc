@@ -120,6 +120,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   // Data and context ranks hold the same weights; experts have replicas of their own.
   const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;
   note(alone && plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");
+  note(plan.zero_stage == 0, "zero_partition", "plan.zero is 0");
+  note(alone && plan.zero_stage > 0, "zero_partition", "there are no data-parallel ranks to share out for");
   note(plan.zero_stage == 0, "parameter_type", "weights are gathered under ZeRO only");
   note(plan.zero_stage == 3, "bucket", "ZeRO-3 exchanges gradients block by block");
   note(plan.zero_stage == 3, "first_bucket", "ZeRO-3 exchanges gradients block by block");

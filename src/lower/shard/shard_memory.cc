@@ -400,6 +400,15 @@ std::int64_t updated_elements(const Operator& op, const Parameter& parameter, st
   return updated < static_cast<double>(elements) ? static_cast<std::int64_t>(std::ceil(updated)) : elements;
 }
 
+// Matrices of experts are one parameter here, and a tensor each in frameworks.
+std::vector<WeightTensors> tensors_of(const Operator& op, const Parameter& parameter, std::int64_t elements,
+                                      const Plan& plan) {
+  if (elements == 0) return {};
+  const bool of_experts = op.expert && parameter.shape.size() > 1 && parameter.shape.front() >= plan.expert;
+  const std::int64_t count = of_experts ? parameter.shape.front() / plan.expert : 1;
+  return {{ceil_divide(elements, count), count}};
+}
+
 // `apart`: DistributedDataParallel buckets single parameters, so nothing is merged.
 std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
                                        const std::vector<std::int64_t>& uses, bool apart, const Plan& plan) {
@@ -421,6 +430,7 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
       group.tensor_partial =
           layout.degrees.sequence_parallel && !op.expert &&
           (op.split == Split::tokens || (is_table(op) && !layout.degrees.embedding_parallel));
+      if (shares_out_tensors(plan)) group.tensors = tensors_of(op, parameter, group.elements, plan);
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const WeightGroup& known) {
         return !apart && known.axis == group.axis && known.tied == group.tied &&
                known.tensor_partial == group.tensor_partial && (known.updated > 0) == (group.updated > 0);
@@ -429,6 +439,7 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
         groups.push_back(group);
       } else {
         same->elements = checked_add(same->elements, group.elements, parameter.name);
+        same->tensors.insert(same->tensors.end(), group.tensors.begin(), group.tensors.end());
         same->updated = checked_add(same->updated, group.updated, parameter.name);
       }
     }

@@ -218,6 +218,8 @@ void read_data(const Config& config, PlanRequest& request) {
   set_given(config, "overlap_parameters", plan.overlap_parameters);
   set_given(config, "no_sync", plan.no_sync);
   if (const auto zero = config.find("zero")) plan.zero_stage = static_cast<int>(zero->count(0, 3));
+  if (const auto partition = config.find("zero_partition"))
+    plan.zero_partition = read_choice(*partition, {ZeroPartition::elements, ZeroPartition::tensors});
   set_given(config, "prefetch", plan.prefetch);
   set_given(config, "reshard", plan.reshard);
   set_given(config, "hybrid_shard", plan.hybrid_shard, 0);

@@ -94,6 +94,10 @@ const CollectiveProtocol* ring_protocol(Protocols protocols, CollectiveKind kind
 double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int64_t ranks,
                        std::int64_t inside, Crossing crossing) {
   if (kind == CollectiveKind::all_to_all) return exchange_latency(protocol, (ranks - 1) * inside);
+  // What goes down one chain of all members goes in pieces, each of which is there before it goes on: NCCL
+  // counts a step of the network's for every member, those inside nodes as well (src/graph/tuning.cc,
+  // ncclFuncReduce and ncclFuncBroadcast of rings).
+  if (has_root(kind)) return static_cast<double>(ranks * inside - 1) * in_seconds(protocol.step);
   const double rings = ring_latency(protocol, ranks, inside);
   if (kind != CollectiveKind::all_reduce) return rings / 2;
   const double trees = tree_latency(protocol, ranks, inside);

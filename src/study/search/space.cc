@@ -142,7 +142,8 @@ constexpr std::array<std::string_view, 34> kFixedKeys = {"accumulation_fusion",
                                                          "tensor_method",
                                                          "weight_type",
                                                          "wide_first_layers",
-                                                         "wide_last_layers"};
+                                                         "wide_last_layers",
+                                                         "zero_partition"};
 
 // Of these, what plans may take or not, by their degrees.
 constexpr std::array<std::string_view, 2> kBatchKeys = {"batch", "global_batch"};

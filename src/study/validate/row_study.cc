@@ -230,13 +230,14 @@ void wait_for_kernels(Study& study, Time issue) {
   }
 }
 
-// Gradients are added up and reduced in the type of the parameters, in buckets of 512 Mi of them, and updated
-// parameters are sent around before the next step begins (InternEvo, hybrid_zero_optim.py; overlap_sync_param
-// and reduce_bucket_size of its configurations).
+// Gradients are added up and all-reduced in the type of the parameters, in buckets of 512 Mi of them; ranks
+// update whole tensors and broadcast them before the next step begins (InternEvo, hybrid_zero_optim.py;
+// overlap_sync_param and reduce_bucket_size of its configurations).
 void follow_internevo(Plan& plan) {
   constexpr std::int64_t kBucket = std::int64_t{512} << 20, kElement = 2;
   plan.gradient_dtype = DType::bf16;
   plan.overlap_parameters = false;
+  if (plan.zero_stage == 1) plan.zero_partition = ZeroPartition::tensors;
   plan.bucket = plan.first_bucket = Bytes(kBucket * kElement);
 }
 

@@ -441,6 +441,7 @@ Json plan_json(const Plan& plan) {
           {"dispatch_type", dispatches ? name_of(plan.dispatch_dtype) : "none"},
           {"seed", plan.seed},
           {"zero", plan.zero_stage},
+          {"zero_partition", name_of(plan.zero_partition)},
           {"prefetch", plan.prefetch},
           {"reshard", plan.reshard},
           {"hybrid_shard", plan.hybrid_shard},
