@@ -161,6 +161,9 @@ struct CollectiveCall {
   // Of every device, that the call's kernels hold from when it is issued until it is done: what computes
   // beside it has only the others.
   std::int32_t processors = 0;
+  // Of a broadcast that is one of many, whose roots take turns: no member is through before the others, and
+  // all links carry as much (sim/plan/plan_maker.h).
+  bool takes_turns = false;
 };
 
 // How a program that many ranks share names the other end of a message.

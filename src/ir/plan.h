@@ -171,9 +171,9 @@ struct Plan {
   bool overlap_parameters = true;  // ZeRO-1/2: parameters are gathered while the next forward pass begins
   int zero_stage = 0;              // 0 to 3; 3 is FSDP's full sharding
   ZeroPartition zero_partition = ZeroPartition::elements;
-  bool prefetch = true;            // ZeRO-3: the next block is gathered while this one computes
-  bool reshard = true;             // ZeRO-3: gathered weights are freed after the forward pass
-  std::int64_t hybrid_shard = 0;   // ZeRO within groups of so many replicas, copies across them; 0: over all
+  bool prefetch = true;           // ZeRO-3: the next block is gathered while this one computes
+  bool reshard = true;            // ZeRO-3: gathered weights are freed after the forward pass
+  std::int64_t hybrid_shard = 0;  // ZeRO within groups of so many replicas, copies across them; 0: over all
   // ZeRO-2 and 3: gradients are reduced after the last micro-batch alone and whole until then
   // (FSDP's no_sync).
   bool no_sync = false;

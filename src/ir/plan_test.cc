@@ -71,6 +71,9 @@ TEST(Plan, ShardingMustFit) {
             "  hint: plan.hybrid_shard could be 8 or 16");
   EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = -1; }),
             "plan: plan.hybrid_shard -1\n  hint: 0 shards over all of them");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.zero_partition = ZeroPartition::tensors, plan.zero_stage = 2; }),
+            "plan: plan.zero_partition tensors with plan.zero 2\n"
+            "  hint: whole tensors are given to replicas by ZeRO-1 alone: gradients and weights stay whole");
 }
 
 TEST(Plan, StagesAndChoicesMustMakeSense) {

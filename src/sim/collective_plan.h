@@ -99,10 +99,15 @@ inline bool reduces_in(const Dimension& dimension, const NetworkPromises& networ
 // Calls with equal keys go alike among the same members.
 struct CallKey {
   explicit CallKey(const CollectiveCall& call)
-      : kind(call.kind), bytes(call.bytes), root(call.root), routing(call.routing) {}
+      : kind(call.kind),
+        bytes(call.bytes),
+        root(call.root),
+        takes_turns(call.takes_turns),
+        routing(call.routing) {}
   CollectiveKind kind;
   Bytes bytes;
   std::int32_t root;
+  bool takes_turns;
   ExpertRouting routing;
   auto operator<=>(const CallKey&) const = default;
 };

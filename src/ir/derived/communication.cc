@@ -136,7 +136,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
     const Time own = record.finished - record.started;
     const bool others_go_on = run.result.collectives.size() == 1 && record.busiest_link > own &&
                               record.busiest_link <= run.result.iteration - record.started;
-    const bool is_early = call.kind == CollectiveKind::broadcast || others_go_on;
+    const bool is_early = (call.kind == CollectiveKind::broadcast && !call.takes_turns) || others_go_on;
     const double limit = in_seconds(is_early ? std::min(record.link_limit, own) : record.link_limit);
     row->limit += limit * times;
     Use& use = use_of(row->uses, record.program);

@@ -111,6 +111,9 @@ void DataPass::make_bucket(const WeightBucket& weights) {
     const std::uint32_t family = tables_.family(axis);
     const CollectiveKind kind = divides ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     bucket.exchange = exchange_call({kind, weights.gradients, family, 0, priority});
+    if (shares_out_tensors(plan_)) {
+      bucket.copy = tables_.work(copy_work(weights.gradients, weights.gradients, gradient_type(plan_)));
+    }
     if (copies_what_it_exchanges(plan_)) {
       const DType type = activation_dtype(plan_);
       bucket.copy =
@@ -163,15 +166,16 @@ void DataPass::share_out_tensors() {
         bucket.owned = static_cast<double>(most_owned(owners)) / static_cast<double>(all);
     }
     for (TensorOwner& owner : owners) {
-      const std::uint32_t call =
-          exchange_call({CollectiveKind::broadcast, owner.parameters, tables_.family(over)});
-      broadcasts_.push_back({call, std::move(owner.buckets)});
+      CollectiveCall call{CollectiveKind::broadcast, owner.parameters, tables_.family(over)};
+      call.takes_turns = true;
+      broadcasts_.push_back({exchange_call(call), std::move(owner.buckets)});
     }
   }
 }
 
 Bytes DataPass::owned_of(const Bucket& bucket, Bytes whole) const {
-  if (bucket.owned < 1) return Bytes(static_cast<std::int64_t>(static_cast<double>(whole.value) * bucket.owned));
+  if (bucket.owned < 1)
+    return Bytes(static_cast<std::int64_t>(static_cast<double>(whole.value) * bucket.owned));
   return shard_of(whole, bucket.ways);
 }
 
@@ -434,6 +438,11 @@ void DataPass::update(std::int64_t target) {
     // The optimizer's kernels follow each other on the device, so only the first has to wait. Asynchronously
     // they run beside the next iteration's passes, in a chain of their own.
     for (const Bucket& bucket : buckets_) {
+      // What was copied for the exchange is copied back.
+      if (shares_out_tensors(plan_) && bucket.copy != kNoNode && !asynchronous_) {
+        writer_.compute(bucket.copy_label, bucket.copy, waits);
+        waits.clear();
+      }
       if (!asynchronous_) {
         writer_.compute(bucket.optimizer_label, bucket.optimizer, waits);
         waits.clear();

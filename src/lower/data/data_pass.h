@@ -7,8 +7,8 @@
 //            blocks (what the iteration before has left to do, as Megatron-LM's overlap-param-gather), else
 //            at its end
 //            Where replicas update whole tensors (shares_out_tensors), gradients are all-reduced as under
-//            ZeRO 0, and every replica that has any tensor broadcasts its own, one after the other; the one that has
-//            most sets the pace of the optimizer
+//            ZeRO 0, and every replica that has any tensor broadcasts its own, one after the other; the one
+//            that has most sets the pace of the optimizer
 //   ZeRO 2   as 1, reduce-scattered after every micro-batch: whole gradients are not kept. With Plan::no_sync
 //            (here and in ZeRO 3) after the last one alone
 //   ZeRO 3   weights of every block gathered before its forward pass and, when resharded, before its backward

@@ -99,6 +99,73 @@ TEST(DataPass, ExchangesOfEveryMicroBatchHoldProcessors) {
   EXPECT_EQ(held(plan), 0) << "as ZeRO-1";
 }
 
+ShardedModel with_tensors(ShardedModel model) {
+  for (BlockShape& shape : model.shapes) {
+    for (WeightGroup& group : shape.weights) group.tensors = {{group.elements, 1}};
+  }
+  return model;
+}
+
+// Of four replicas the first two have a layer each, the others embedding and head: all of it is all-reduced
+// and copied both ways, and sent in four pieces, one after the other.
+TEST(DataPass, WholeTensorsAreBroadcastByTheirOwners) {
+  Plan plan = small_plan(1, 4, 1, 2);
+  plan.zero_stage = 1;
+  plan.zero_partition = ZeroPartition::tensors;
+  plan.overlap_parameters = false;
+  const Graph graph = lower_sharded({with_tensors(small_sharded_model())}, plan, 1).graph;
+  const Program& program = graph.programs[0];
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_reduce, "data"), kBytes);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::reduce_scatter, "data"), 0);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_gather, "data"), 0);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::broadcast, "data"), kBytes);
+  EXPECT_EQ(count_kind(graph, 0, "broadcast weights"), 4);
+  std::int64_t copied = 0, updated = 0;
+  std::uint32_t before = kNoNode;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    const std::string_view name = graph.names[program.name[node]];
+    const auto waits = program.dependences(node);
+    if (name == "broadcast weights") {
+      EXPECT_TRUE(graph.collectives[program.payload[node]].takes_turns);
+      if (before != kNoNode) {
+        EXPECT_THAT(std::vector(waits.begin(), waits.end()), testing::Contains(before));
+      }
+      before = node;
+    }
+    if (name == "copy gradients") copied += graph.works[program.payload[node]].bytes.value;
+    if (name.starts_with("optimizer")) updated += graph.works[program.payload[node]].flops.value;
+  }
+  EXPECT_EQ(copied, 2 * 2 * kBytes);
+  // 1000 of 3000 elements, of ten operations each.
+  EXPECT_NEAR(static_cast<double>(updated), 10 * 1000, 10 * 3);
+}
+
+// Each forward pass waits for the last broadcast that has something of its bucket.
+TEST(DataPass, TensorsComeInTheOrderOfTheForwardPassWhereThatGoesOn) {
+  Plan plan = small_plan(1, 2, 1, 1);
+  plan.zero_stage = 1;
+  plan.zero_partition = ZeroPartition::tensors;
+  plan.first_bucket = plan.bucket = Bytes(1);
+  const Graph graph = lower_sharded({with_tensors(small_sharded_model())}, plan, 1).graph;
+  const std::uint32_t first = find(graph, 0, "broadcast weights");
+  // Embedding and the first layer are the first replica's.
+  EXPECT_THAT(waits_of(graph, 0, "f"), testing::Contains(first));
+  EXPECT_EQ(count_kind(graph, 0, "broadcast weights"), 2);
+}
+
+TEST(DataPass, TensorsAreSharedOutWithinPartsOfTheReplicas) {
+  Plan plan = small_plan(1, 4, 1, 1);
+  plan.zero_stage = 1;
+  plan.zero_partition = ZeroPartition::tensors;
+  plan.overlap_parameters = false;
+  plan.hybrid_shard = 2;
+  const Graph graph = lower_sharded({with_tensors(small_sharded_model())}, plan, 1).graph;
+  const Program& program = graph.programs[0];
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_reduce, "data"), kBytes);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::broadcast, "shard"), kBytes);
+  EXPECT_EQ(count_kind(graph, 0, "broadcast weights"), 2);
+}
+
 // FSDP2's copies: of the gathered weights before each of a block's passes, both ways, and of its gradients
 // before they are reduced.
 TEST(DataPass, PyTorchCopiesWhatItExchangesUnderZero3) {

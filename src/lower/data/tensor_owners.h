@@ -1,9 +1,9 @@
 // Which replica updates which tensors under Plan::zero_partition tensors: the longest first, each to the one
-// that has fewest elements so far, as PyTorch's ZeroRedundancyOptimizer (_partition_parameters) and InternEvo's
-// HybridZeroOptimizer (_partition_param_list) do. Where updated tensors are sent while the next forward pass
-// goes on (Plan::overlap_parameters), they are dealt out in its order instead, to one replica up to its equal
-// part, then to the next, so that what comes first is there first (InternEvo's ParamAsyncBcastHandler).
-// O(tensors x log).
+// that has fewest elements so far, as PyTorch's ZeroRedundancyOptimizer (_partition_parameters) and
+// InternEvo's HybridZeroOptimizer (_partition_param_list) do. Where updated tensors are sent while the next
+// forward pass goes on (Plan::overlap_parameters), they are dealt out in its order instead, to one replica up
+// to its equal part, then to the next, so that what comes first is there first (InternEvo's
+// ParamAsyncBcastHandler). O(tensors x log).
 #pragma once
 
 #include <cstdint>

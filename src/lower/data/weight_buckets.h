@@ -46,12 +46,12 @@ struct WeightBucket {
   GroupAxis axis = GroupAxis::data;  // data or expert_data
   std::int32_t chunk = 0;
   std::int64_t elements = 0;
-  std::int64_t updated = 0;        // of these, in an iteration: all unless gradients are sparse
-  Bytes gradients;                 // of what is updated, before any sharding
-  Bytes parameters;                // as gathered
-  Bytes weights;                   // as kept to compute with
-  std::vector<BlockPlace> blocks;  // of its chunk, in order of completion
-  std::vector<BlockPlace> others;  // blocks of other chunks that use one of its weights, too
+  std::int64_t updated = 0;            // of these, in an iteration: all unless gradients are sparse
+  Bytes gradients;                     // of what is updated, before any sharding
+  Bytes parameters;                    // as gathered
+  Bytes weights;                       // as kept to compute with
+  std::vector<BlockPlace> blocks;      // of its chunk, in order of completion
+  std::vector<BlockPlace> others;      // blocks of other chunks that use one of its weights, too
   std::vector<BucketTensors> tensors;  // where replicas update whole ones, in the order of `blocks`
 
   Bytes updated_weights() const {

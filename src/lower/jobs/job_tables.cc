@@ -108,8 +108,8 @@ std::uint32_t JobTables::embedding_family(const std::vector<std::int64_t>& pipel
 std::uint32_t JobTables::collective(CollectiveCall call) {
   if (plan_.check_collectives) call.issues += issues_of_check(plan_, graph_.families[call.family]);
   const auto [found, fresh] = collectives_.try_emplace(
-      std::tuple(call.kind, call.bytes.value, call.family, call.priority, call.custom, call.routing,
-                 call.counted_on_device, call.issues, call.processors),
+      std::tuple(call.kind, call.bytes.value, call.family, call.takes_turns, call.priority, call.custom,
+                 call.routing, call.counted_on_device, call.issues, call.processors),
       static_cast<std::uint32_t>(graph_.collectives.size()));
   if (fresh) graph_.collectives.push_back(call);
   return found->second;

@@ -74,9 +74,10 @@ class JobTables {
   std::map<std::pair<std::int64_t, bool>, std::uint32_t> customs_;  // by bytes and direction
   std::map<std::pair<GroupAxis, std::vector<std::int64_t>>, std::uint32_t> families_;
   std::map<GroupAxis, std::uint32_t> gather_families_, backward_families_;
-  // By kind, bytes, family, priority, custom, routing, what the host does, processors.
-  std::map<std::tuple<CollectiveKind, std::int64_t, std::uint32_t, std::int32_t, std::int32_t, ExpertRouting,
-                      bool, std::int32_t, std::int32_t>,
+  // By kind, bytes, family, whether it takes turns, priority, custom, routing, what the host does,
+  // processors.
+  std::map<std::tuple<CollectiveKind, std::int64_t, std::uint32_t, bool, std::int32_t, std::int32_t,
+                      ExpertRouting, bool, std::int32_t, std::int32_t>,
            std::uint32_t>
       collectives_;
   // By peer kind, peer, family, tag, bytes, what the host does.

@@ -215,6 +215,28 @@ TEST(HybridMemory, BuffersHoldWhatIsOnItsWay) {
   EXPECT_EQ(buffers(), Bytes(0));
 }
 
+// A tensor of 1000 elements in each of eight blocks on four replicas, two each; on 16 one each has most. Adam
+// keeps 8 bytes an element and a master copy.
+TEST(HybridMemory, TheReplicaWithMostTensorsNeedsMost) {
+  Plan plan = pipelined_plan("1f1b", 1, 1);
+  plan.zero_stage = 1;
+  plan.zero_partition = ZeroPartition::tensors;
+  plan.overlap_parameters = false;
+  ShardedModel model = equal_blocks(8, 1000);
+  for (BlockShape& shape : model.shapes) {
+    for (WeightGroup& group : shape.weights) group.tensors = {{group.elements, 1}};
+  }
+  for (const auto& [ranks, most] : {std::pair(1, 8), {3, 3}, {4, 2}, {16, 1}}) {
+    plan.ranks = ranks;
+    const MemoryUse use = hybrid_memory(job_of(model, plan), plan, Device())[0].use;
+    plan.zero_stage = 0;
+    const MemoryUse whole = hybrid_memory(job_of(model, plan), plan, Device())[0].use;
+    plan.zero_stage = 1;
+    EXPECT_EQ(use.optimizer.value * 8, whole.optimizer.value * most) << ranks;
+    EXPECT_EQ(use.gradients, whole.gradients);
+  }
+}
+
 TEST(HybridMemory, PassesBesideEachOtherGatherEachForItself) {
   const auto gathered = [](std::string_view schedule, bool reshard) {
     Plan plan = pipelined_plan(schedule, 2, 8);

@@ -113,7 +113,18 @@ void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
   (plan.offload_optimizer ? memory.host : memory.use.optimizer) = Bytes(optimizer);
 }
 
-// ZeRO-2 and 3: two of the largest, one is filled while the other is exchanged.
+// Of buckets that are divided or whose tensors are copied into an array: one is filled while the other is
+// exchanged.
+std::int64_t two_largest(const RoleParts& parts, const Plan& plan) {
+  std::int64_t first = 0, second = 0;
+  for (const WeightBucket& bucket : parts.weights.buckets) {
+    if (shards(bucket, plan) == 1) continue;
+    second = std::max(second, std::min(first, bucket.gradients.value));
+    first = std::max(first, bucket.gradients.value);
+  }
+  return add(first, second);
+}
+
 std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
   std::int64_t all = 0, narrow = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
@@ -127,18 +138,13 @@ std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
     if (parts.copies_gradients) return all;
     // Shards of the optimizer that work on arrays in a wider type go without DDP: those arrays are exchanged
     // where they are (nanotron's make_ddp).
+    if (plan.framework != Framework::pytorch && shares_out_tensors(plan)) return two_largest(parts, plan);
     if (plan.framework != Framework::pytorch || (plan.zero_stage == 1 && keeps_gradients(plan))) return 0;
     return narrow;
   }
   // Whole gradients are there anyway, and exchanged when the activations are gone.
   if (plan.no_sync && plan.micro_batches > 1) return 0;
-  std::int64_t first = 0, second = 0;
-  for (const WeightBucket& bucket : parts.weights.buckets) {
-    if (shards(bucket, plan) == 1) continue;
-    second = std::max(second, std::min(first, bucket.gradients.value));
-    first = std::max(first, bucket.gradients.value);
-  }
-  return add(first, second);
+  return two_largest(parts, plan);
 }
 
 // Under ZeRO-3, in bytes.

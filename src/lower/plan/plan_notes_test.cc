@@ -174,6 +174,22 @@ TEST(PlanNotes, ZeRO3HasNoBuckets) {
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
 }
 
+TEST(PlanNotes, TensorsAreSharedOutUnderZeRO1AmongReplicas) {
+  PlanRequest request;
+  request.places = {{"zero_partition", "plan.zero_partition"}};
+  Plan plan;
+  plan.ranks = 8;
+  plan.zero_partition = ZeroPartition::tensors;
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("plan.zero_partition has no effect: plan.zero is 0"));
+  plan.zero_stage = 1;
+  EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+  plan.ranks = 1;
+  EXPECT_THAT(
+      settings_without_effect(request, plan, {}),
+      ElementsAre("plan.zero_partition has no effect: there are no data-parallel ranks to share out for"));
+}
+
 TEST(PlanNotes, WholeGradientsAreKeptOnlyWhereTheyAreSharded) {
   PlanRequest request;
   request.places = {{"no_sync", "plan.no_sync"}};

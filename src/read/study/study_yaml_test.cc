@@ -106,7 +106,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
           "recompute_early_stop: true,\n"
           "   order: data-tensor-pipeline-context, weight_type: bf16, gradient_type: fp32,\n"
           "   parameter_type: fp8, loss: narrow, loss_parallel: false, embedding_parallel: false,\n"
-          "   scaling: current}\n")
+          "   scaling: current, zero_partition: tensors}\n")
           .request;
   const Plan& plan = request.plan;
   EXPECT_EQ(request.tensor, 8);
@@ -139,6 +139,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_TRUE(plan.offload_activations);
   EXPECT_FALSE(plan.accumulation_fusion);
   EXPECT_EQ(plan.scaling, Scaling::current);
+  EXPECT_EQ(plan.zero_partition, ZeroPartition::tensors);
   EXPECT_EQ(plan.loss, LossKernel::narrow);
   EXPECT_FALSE(plan.loss_parallel);
   EXPECT_FALSE(plan.embedding_parallel);

@@ -113,7 +113,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       facts.algorithm = planner.describe(call, layout.shape);
       facts.link_limit = loads.limit(call, layout);
       facts.busiest_link = loads.busiest(call, layout);
-      lone.ends_apart = call.kind == CollectiveKind::broadcast || !layout.is_grid();
+      lone.ends_apart = (call.kind == CollectiveKind::broadcast && !call.takes_turns) || !layout.is_grid();
       if (call.custom < 0) {
         lone.about = planner.describe_chunks(call, layout.shape, facts);
         lone.held = planner.held_by_protocol(call, layout.shape);

@@ -8,7 +8,7 @@ namespace armilla {
 namespace {
 
 // Calls of one kind, root and class of sizes have the same peers.
-using CallSort = std::tuple<CollectiveKind, std::int32_t, std::int64_t, bool>;
+using CallSort = std::tuple<CollectiveKind, std::int32_t, bool, std::int64_t, bool>;
 using CallSet = std::map<CallSort, std::uint32_t>;  // with one such call
 
 class TypeTable {
@@ -24,7 +24,8 @@ class TypeTable {
         const CollectiveCall& call = graph.collectives[id];
         // Sizes are told apart by their class alone (from where on another algorithm is taken), since the
         // peers of a call do not depend on how much it moves.
-        const CallSort sort{call.kind, call.root, planner.size_class(call), call.custom >= 0};
+        const CallSort sort{call.kind, call.root, call.takes_turns, planner.size_class(call),
+                            call.custom >= 0};
         by_family[call.family].try_emplace(sort, id);
       }
       std::vector<std::int64_t>& sets = set_of_.emplace_back(graph.families.size(), -1);

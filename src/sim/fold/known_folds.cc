@@ -16,7 +16,7 @@ std::vector<std::vector<KnownFolds::Item>> KnownFolds::items_of(const FoldingInp
         const CollectiveCall& call = input.graph.collectives[issued.payload];
         item.bytes = static_cast<std::uint64_t>(call.bytes.value);
         item.family = call.family;
-        item.end = call.root;
+        item.end = call.takes_turns ? -1 : call.root;
         item.collective = call.kind;
         item.routing = call.routing;
       } else if (issued.kind == NodeKind::send || issued.kind == NodeKind::receive) {

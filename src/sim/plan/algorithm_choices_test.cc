@@ -132,9 +132,22 @@ TEST(CollectiveLibrary, MakesAnAllReduceOfABarrierWhereItsFiguresCount) {
     if (wish) options.algorithms = {"ring"};
     const AlgorithmChoices choices(machine, options, network);
     const CollectiveLibrary library(machine, options, network, choices);
-    EXPECT_EQ(library.as_made(barrier).kind, kind);
-    EXPECT_EQ(library.as_made({.kind = CollectiveKind::broadcast, .bytes = Bytes(8)}).bytes, Bytes(8));
+    EXPECT_EQ(library.as_made(barrier, 4).kind, kind);
+    EXPECT_EQ(library.as_made({.kind = CollectiveKind::broadcast, .bytes = Bytes(8)}, 4).bytes, Bytes(8));
   }
+}
+
+// As much on every link: of four members that gather each sends three quarters of the whole.
+TEST(CollectiveLibrary, LetsAllMembersSendWhatBroadcastsInTurnDo) {
+  const Machine machine = three_kinds();
+  const NetworkPromises network{.knows_dimensions = true};
+  const CollectiveOptions options;
+  const AlgorithmChoices choices(machine, options, network);
+  const CollectiveLibrary library(machine, options, network, choices);
+  const CollectiveCall made =
+      library.as_made({.kind = CollectiveKind::broadcast, .bytes = Bytes(3000), .takes_turns = true}, 4);
+  EXPECT_EQ(made.kind, CollectiveKind::all_gather);
+  EXPECT_EQ(made.bytes, Bytes(4000));
 }
 
 TEST(CollectiveLibrary, SharesAFlatCallAmongAsManyRingsAsTheSmallestNodeHasMembers) {

@@ -290,9 +290,9 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
 // Of the whole call, so that all chunks of it go alike.
 AlgorithmPicks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_t shape_number) {
   // What is made of other kinds is picked as what it is made of.
-  if (const CollectiveCall made = library_->as_made(call); made.kind != call.kind)
-    return picks(made, shape_number);
   const GroupShape& shape = maker_->shape(shape_number);
+  if (const CollectiveCall made = library_->as_made(call, shape.ranks); made.kind != call.kind)
+    return picks(made, shape_number);
   // Without a choice nothing is estimated, which is most of what planning costs.
   if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
   const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
@@ -371,7 +371,7 @@ Time CollectivePlanner::held_by_protocol(const CollectiveCall& call, std::uint32
 
 const BeyondSchedule& CollectivePlanner::beyond(const CollectiveCall& call, std::uint32_t shape) {
   static constexpr BeyondSchedule kNothing{};
-  if (call.custom >= 0 || library_->as_made(call).kind == CollectiveKind::barrier) return kNothing;
+  if (call.custom >= 0 || library_->as_made(call, 1).kind == CollectiveKind::barrier) return kNothing;
   if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return kNothing;
   const auto [found, fresh] = beyond_.try_emplace(key_of(call, shape));
   if (fresh)

@@ -206,7 +206,13 @@ double most_from_switch(const Schedule& schedule) {
 
 }  // namespace
 
-CollectiveCall CollectiveLibrary::as_made(const CollectiveCall& call) const {
+CollectiveCall CollectiveLibrary::as_made(const CollectiveCall& call, std::int64_t members) const {
+  if (call.kind == CollectiveKind::broadcast && call.takes_turns && members > 1) {
+    CollectiveCall made = call;
+    made.kind = CollectiveKind::all_gather;
+    made.bytes = Bytes(std::llround(static_cast<double>(call.bytes.value) / share_sent(members)));
+    return made;
+  }
   if (call.kind != CollectiveKind::barrier || !options_.measured || !has_no_wish(options_)) return call;
   CollectiveCall made = call;
   made.kind = CollectiveKind::all_reduce;

@@ -27,8 +27,10 @@ class CollectiveLibrary {
         knows_dimensions_(network.knows_dimensions),
         choices_(choices) {}
 
-  // What the library makes of a call: of a barrier an all-reduce of one element.
-  CollectiveCall as_made(const CollectiveCall& call) const;
+  // What the library makes of a call among so many members: of a barrier an all-reduce of one element. Of a
+  // broadcast whose roots take turns, what all of them make together: an all-gather in which every member
+  // sends as much as the broadcast sends on each link.
+  CollectiveCall as_made(const CollectiveCall& call, std::int64_t members) const;
   // Flat rings that share a call, each of which leaves a node by another NIC: as many as the node with fewest
   // members has.
   std::uint32_t flat_rings(CollectiveKind kind, const GroupShape& shape) const;

@@ -39,6 +39,33 @@ TEST(CollectivePlan, NodesExchangeWhatTheLibrarysRingsAndTreesCarry) {
   EXPECT_NEAR(carried(CollectiveKind::all_to_all, 8, Time(0), false), 7.0 / 8 * kInside, kRounded);
 }
 
+// Every member of the chain takes the network's step, those inside nodes as well, whatever their chain; all
+// bytes pass every NIC. Where roots take turns no member is done before the others.
+TEST(CollectivePlan, ChainsBetweenNodesTakeAStepForEveryMember) {
+  const auto time_of = [](CollectiveKind kind, Time step, bool takes_turns) {
+    Machine machine = machine_of({dimension_like("inside", DimensionKind::switched, 4, 400),
+                                  dimension_like("rail", DimensionKind::switched, 8, 50)});
+    for (Dimension& dimension : machine.dimensions) dimension.latency = Time(0);
+    machine.dimensions[1].protocols = {
+        CollectiveProtocol{"Simple", Time(0), step, 1, Time(0), microseconds(3)}};
+    CollectiveOptions options;
+    options.measured = true;
+    CollectiveCall call = call_of(kind, 200'000'000);
+    call.takes_turns = takes_turns;
+    return in_seconds(run(machine, call, options).iteration);
+  };
+  constexpr double kStep = 10e-6;
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    const double with = time_of(kind, microseconds(10), false), without = time_of(kind, Time(0), false);
+    EXPECT_NEAR(with - without, 31 * kStep, 1e-9);
+  }
+  const double with = time_of(CollectiveKind::broadcast, microseconds(10), true);
+  const double without = time_of(CollectiveKind::broadcast, Time(0), true);
+  EXPECT_NEAR(with - without, 31 * kStep, 1e-9);
+  // Four NICs of 50 GB/s take 1 ms for it.
+  EXPECT_NEAR(without, 1e-3, 0.2e-3);
+}
+
 // What is carried, the time and the name are those of the same way: more bytes never take less time where
 // trees begin to pay.
 TEST(CollectivePlan, RingsGiveWayToTreesWithoutAStep) {

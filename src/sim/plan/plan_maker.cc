@@ -87,9 +87,17 @@ const Schedule& PlanMaker::schedule(const Algorithm& algorithm, const ScheduleRe
 
 CollectivePlan PlanMaker::make(const CollectiveCall& call, std::uint32_t shape_number, Bytes bytes,
                                const ChunkWay& way, AlgorithmPicks taken) {
-  if (const CollectiveCall made = library_.as_made(call); made.kind != call.kind)
-    return make(made, shape_number, made.bytes, way, taken);
   const GroupShape& shape = shapes_[shape_number];
+  CollectiveCall of_chunk = call;
+  if (call.kind != CollectiveKind::barrier) of_chunk.bytes = bytes;
+  if (const CollectiveCall made = library_.as_made(of_chunk, shape.ranks); made.kind != call.kind) {
+    CollectivePlan plan = make(made, shape_number, made.bytes, way, taken);
+    // Each link's bytes are those of the whole, latencies and protocols the library's of the call itself.
+    if (call.takes_turns) {
+      for (PlannedPhase& phase : plan.phases) phase.kind = call.kind;
+    }
+    return plan;
+  }
   if (call.root < 0 || call.root >= shape.ranks) {
     throw Error("collective", fmt::format("{} over {} ranks has no member {} to be its root",
                                           name_of(call.kind), shape.ranks, call.root));

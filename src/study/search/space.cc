@@ -109,7 +109,7 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies, but for those whose value may be a list.
-constexpr std::array<std::string_view, 34> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 35> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "channels_last",

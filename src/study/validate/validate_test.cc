@@ -420,6 +420,7 @@ TEST(RowStudy, InternEvoReducesWideBucketsInItsOwnTypeAndSendsParametersBeforeTh
   const Plan plan = study_of(row, "x.csv:2").plan;
   EXPECT_EQ(plan.gradient_dtype, DType::bf16);
   EXPECT_EQ(plan.bucket, Bytes(1 << 30));
+  EXPECT_EQ(plan.zero_partition, ZeroPartition::tensors);
   EXPECT_FALSE(plan.overlap_parameters);
 }
 
