@@ -424,6 +424,16 @@ TEST(RowStudy, InternEvoReducesWideBucketsInItsOwnTypeAndSendsParametersBeforeTh
   EXPECT_FALSE(plan.overlap_parameters);
 }
 
+TEST(RowStudy, A100sOfSeptember2020Have40GB) {
+  MeasuredPlan row = small_row();
+  row.device = "A100(DGX-A100)";
+  EXPECT_EQ(study_of(row, "x").machine.device.name, "a100-80gb-sxm");
+  row.source = "github NVIDIA/Megatron-LM images/tables.tex @ parent of 50a4b5fa02";
+  EXPECT_EQ(study_of(row, "x").machine.device.name, "a100-40gb-sxm");
+  row.device = "V100-32GB(DGX-2)";
+  EXPECT_EQ(study_of(row, "x").machine.device.name, "v100-32gb-sxm2");
+}
+
 TEST(RowStudy, MptsLossIsOneKernel) {
   MeasuredPlan row = small_row();
   row.notes = "llm-foundry; PyTorch FSDP";
