@@ -86,7 +86,7 @@ struct WeightGroup {
   bool tensor_partial = false;
   // Where gradients are sparse, elements that have any after an iteration of all replicas; 0: all.
   std::int64_t updated = 0;
-  std::vector<WeightTensors> tensors;  // where replicas update whole ones (shares_out_tensors)
+  std::vector<WeightTensors> tensors{};  // where replicas update whole ones (shares_out_tensors)
 };
 
 inline std::int64_t updated_of(const WeightGroup& group) {

@@ -16,8 +16,8 @@ namespace {
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-constexpr std::int64_t kRows = 512, kHidden = 256, kGate = 512, kHalf = 2, kTensorRanks = 4;
-constexpr std::int64_t kGathered = kRows * kHidden * kHalf;
+constexpr std::int64_t kRows = 512, kModelWidth = 256, kGate = 512, kHalf = 2, kTensorRanks = 4;
+constexpr std::int64_t kGathered = kRows * kModelWidth * kHalf;
 
 Model llama_with(std::string_view norm = "rmsnorm") {
   return read_described_yaml(
@@ -59,7 +59,7 @@ Plan eager_pytorch() {
 
 TEST(ShardFramework, EagerPyTorchReadsAndWritesBetweenOperations) {
   const Model model = llama_with();
-  const std::int64_t elements = kRows * kHidden;
+  const std::int64_t elements = kRows * kModelWidth;
   const std::int64_t turned = elements + elements / 2;  // queries, and half as many keys
   EXPECT_EQ(bytes_of(model, eager_pytorch(), "attention.norm"), (Moved{36 * elements, 92 * elements}));
   EXPECT_EQ(bytes_of(model, eager_pytorch(), "attention.rotary"), (Moved{20 * turned, 20 * turned}));

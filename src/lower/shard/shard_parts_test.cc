@@ -274,24 +274,22 @@ TEST(ShardParts, TheCoreOfAttentionIsInEightBitsWhereThePlanSaysSo) {
   EXPECT_EQ(type(DType::fp8, true, 2), DType::bf16);
 }
 
-// Two norms, three products of attention and MLP ... of a layer, and a matrix of each expert on the rank.
+// A matrix of each expert on the rank, of gate and up together and of what comes behind them.
 TEST(ShardedTensors, AreCountedWhereReplicasUpdateWholeOnes) {
   Plan plan = plan_of(1, 1, 2);
-  EXPECT_TRUE(
-      shape_named(shard_model(of_experts(), plan, 0, "x"), "layers.0").weights.front().tensors.empty());
+  EXPECT_TRUE(layer_of(of_experts(), plan).weights.front().tensors.empty());
   plan.zero_stage = 1;
   plan.zero_partition = ZeroPartition::tensors;
   for (const std::int64_t experts : {1, 2}) {
     plan.expert = experts;
-    for (const WeightGroup& group :
-         shape_named(shard_model(of_experts(), plan, 0, "x"), "layers.0").weights) {
+    const BlockShape layer = layer_of(of_experts(), plan);
+    for (const WeightGroup& group : layer.weights) {
       std::int64_t elements = 0, tensors = 0;
       for (const WeightTensors& alike : group.tensors) {
         elements += alike.elements * alike.count;
         tensors += alike.count;
       }
       EXPECT_EQ(elements, group.elements);
-      // Gate and up are one matrix, and what comes behind them another.
       if (group.axis == GroupAxis::expert_data) {
         EXPECT_EQ(tensors, 2 * 4 / experts);
       }
