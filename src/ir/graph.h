@@ -161,6 +161,7 @@ struct CollectiveCall {
   // Of every device, that the call's kernels hold from when it is issued until it is done: what computes
   // beside it has only the others.
   std::int32_t processors = 0;
+  bool operator==(const CollectiveCall&) const = default;
 };
 
 // How a program that many ranks share names the other end of a message.

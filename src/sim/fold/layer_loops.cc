@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
-
-#include "sim/collective_plan.h"
 
 namespace armilla {
 namespace {
@@ -19,41 +17,44 @@ struct EqualPayloads {
   std::vector<std::uint64_t> works, calls;
 };
 
-EqualPayloads equal_payloads(const Graph& graph, ChunkOrder order) {
-  EqualPayloads equal;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> by_size;
-  for (std::size_t w = 0; w < graph.works.size(); ++w) {
-    std::vector<std::size_t>& others = by_size[{graph.works[w].flops.value, graph.works[w].bytes.value}];
+// By the first of equal things; `key` tells most of those that differ apart.
+template <class Thing, class Key>
+std::vector<std::uint64_t> equal_ones(const std::vector<Thing>& things, const Key& key) {
+  std::map<decltype(key(things.front())), std::vector<std::size_t>> known;
+  std::vector<std::uint64_t> equal;
+  for (std::size_t i = 0; i < things.size(); ++i) {
+    std::vector<std::size_t>& others = known[key(things[i])];
     const auto same =
-        std::ranges::find_if(others, [&](std::size_t other) { return graph.works[other] == graph.works[w]; });
-    equal.works.push_back(same == others.end() ? w : *same);
-    if (same == others.end()) others.push_back(w);
-  }
-  std::map<std::tuple<CallKey, std::uint32_t, std::int32_t, ChunkPreference, bool, std::int32_t>,
-           std::uint64_t>
-      known;
-  for (std::size_t c = 0; c < graph.collectives.size(); ++c) {
-    const CollectiveCall& call = graph.collectives[c];
-    const auto [entry, fresh] =
-        known.try_emplace({CallKey(call), call.family, order == ChunkOrder::priority ? call.priority : 0,
-                           call.preference, call.counted_on_device, call.processors},
-                          c);
-    equal.calls.push_back(call.custom >= 0 ? c : entry->second);
+        std::ranges::find_if(others, [&](std::size_t other) { return things[other] == things[i]; });
+    equal.push_back(same == others.end() ? i : *same);
+    if (same == others.end()) others.push_back(i);
   }
   return equal;
+}
+
+EqualPayloads equal_payloads(const Graph& graph, ChunkOrder order) {
+  std::vector<CollectiveCall> calls = graph.collectives;
+  if (order != ChunkOrder::priority) {
+    for (CollectiveCall& call : calls) call.priority = 0;
+  }
+  return {equal_ones(graph.works, [](const Work& work) { return std::pair(work.flops, work.bytes); }),
+          equal_ones(calls, [](const CollectiveCall& call) { return std::pair(call.kind, call.bytes); })};
 }
 
 // A stretch of nodes that repeats, and what is done with it.
 struct Stretched {
   std::uint32_t first = 0, period = 0, periods = 0;  // of the whole program
-  std::uint32_t kept = 0;                            // periods
+  std::uint32_t least = 0;                           // periods that are kept at least
   std::vector<std::uint32_t> awaited;  // nodes of a period that are waited for, each of all periods
   std::uint32_t written_first = 0;     // in the new program
 
   std::uint32_t end() const { return first + periods * period; }
-  std::uint32_t left_out() const { return periods - kept; }
+  // Of those whose ends wait for the one before, the first is in front of the loop: it waits for none.
+  std::uint32_t kept() const { return least + in_front(); }
+  std::uint32_t in_front() const { return awaited.empty() ? 0 : 1; }
+  std::uint32_t left_out() const { return periods - kept(); }
   // Each period with the node that waits for what is awaited.
-  std::uint32_t written_period() const { return period + (awaited.empty() ? 0 : 1); }
+  std::uint32_t written_period() const { return period + in_front(); }
 };
 
 class LayerLoops {
@@ -89,13 +90,13 @@ class LayerLoops {
         continue;
       }
       stretch->written_first = all.size();
-      for (; node < stretch->first + stretch->kept * stretch->period; ++node) {
+      for (; node < stretch->first + stretch->kept() * stretch->period; ++node) {
         add(all, node, &*stretch);
         if ((node + 1 - stretch->first) % stretch->period == 0 && !stretch->awaited.empty())
           add_end_of_layer(all, node, *stretch);
       }
-      all.loops.push_back(
-          {stretch->written_first, all.size(), stretch->written_period(), stretch->left_out()});
+      all.loops.push_back({stretch->written_first + stretch->in_front() * stretch->written_period(),
+                           all.size(), stretch->written_period(), stretch->left_out()});
       node = stretch->end();
       ++stretch;
     }
@@ -151,8 +152,8 @@ class LayerLoops {
       while (end < program_.size() && is_again(end, period)) ++end;
       const std::uint32_t periods = (end - first) / period;
       if (periods < kFewestPeriods) continue;
-      Stretched stretch{first, period, periods, kept(first, period), {}, 0};
-      if (stretch.kept + 2 > periods) continue;
+      Stretched stretch{first, period, periods, least_kept(first, period), {}, 0};
+      if (stretch.least + 2 > periods) continue;
       stretches_.push_back(std::move(stretch));
       free_from = stretches_.back().end();
       node = free_from - 1;
@@ -161,7 +162,7 @@ class LayerLoops {
   }
 
   // Two, and as many as dependences reach back.
-  std::uint32_t kept(std::uint32_t first, std::uint32_t period) const {
+  std::uint32_t least_kept(std::uint32_t first, std::uint32_t period) const {
     std::uint32_t furthest = 0;
     for (std::uint32_t node = first + period; node < first + 2 * period; ++node) {
       for (const std::uint32_t dependence : program_.dependences(node))
@@ -214,7 +215,7 @@ class LayerLoops {
         return;
       }
       // Nodes of a loop but for its first periods wait for none in front of it, as those kept say.
-      const bool is_kept = own == nullptr || node < own->first + own->kept * own->period;
+      const bool is_kept = own == nullptr || node < own->first + own->kept() * own->period;
       if (!is_kept) continue;
       for (auto dependence = dependences.begin(); dependence != dependences.end();) {
         Stretched* const stretch = *dependence >= node ? nullptr : stretch_with(*dependence);
@@ -235,7 +236,7 @@ class LayerLoops {
                        ? 1
                        : 0;
         }
-        if (found != stretch->periods || own != nullptr) {
+        if (found != stretch->periods || own != nullptr || !only_computes_from(node)) {
           stretches_.erase(stretches_.begin() + (stretch - stretches_.data()));
           return;
         }
@@ -244,6 +245,11 @@ class LayerLoops {
         ++dependence;
       }
     }
+  }
+  // Then a round more before it begins is noticed by nobody.
+  bool only_computes_from(std::uint32_t node) const {
+    return std::all_of(program_.lane.begin() + node, program_.lane.end(),
+                       [](Lane lane) { return lane == Lane::device; });
   }
   // Seen from behind the loop, its last periods.
   static bool is_written(const Stretched& stretch, std::uint32_t node) {
@@ -260,7 +266,8 @@ class LayerLoops {
       } else if (is_written(*stretch, dependence)) {
         written = new_number_[dependence - stretch->left_out() * stretch->period];
       } else {
-        written = stretch->written_first + stretch->kept * stretch->written_period() - 1;  // for all of them
+        written =
+            stretch->written_first + stretch->kept() * stretch->written_period() - 1;  // for all of them
       }
       if (std::ranges::find(dependences, written) == dependences.end()) dependences.push_back(written);
     }

@@ -4,11 +4,11 @@
 // pipeline, is written out for that.
 //
 // Layers are equal when their nodes are, each with dependences as far back, but for their names, and for
-// priorities of calls where `order` does not look at them. What all
-// layers of a stretch do may be waited for behind it, as the optimizer waits for all gradients: then each
-// layer ends with a node that takes no time, which waits for its own and the layer's before. Such a node adds
-// a round to a moment, which can be noticed by nothing as long as computations follow each other, so that it
-// does not decide which is the next one. So this is exact where times and sums are all that is asked for.
+// priorities of calls where `order` does not look at them. What all layers of a stretch do may be waited for
+// by a computation at the end of the program, as the optimizer waits for all gradients: then each layer ends
+// with a node that takes no time, which waits for its own and for that of the layer before. Such a node adds
+// a round to a moment. That is noticed by nothing, as all computations follow each other and nothing else is
+// left. So this is exact where times and sums are all that is asked for.
 //
 // Of jobs of one program only, since stages of a pipeline have not equally many layers. Cost: O(nodes +
 // dependences).
