@@ -164,6 +164,7 @@ struct CollectiveCall {
   // Of a broadcast that is one of many, whose roots take turns: no member is through before the others, and
   // all links carry as much (sim/plan/plan_maker.h).
   bool takes_turns = false;
+  bool operator==(const CollectiveCall&) const = default;
 };
 
 // How a program that many ranks share names the other end of a message.

@@ -73,10 +73,18 @@ class AnalyticalBase : public Network {
   Time last_time_;
 };
 
-// A message at the near end of a link that it is about to cross.
+// A link by which messages of several senders come to a rank. Of a row on its way there messages are booked
+// when the last one is there, or when another message is: before that nobody could tell.
+struct WayIn {
+  Intake intake;
+  std::vector<std::uint32_t> rows;  // flights, in the order in which they come
+};
+
+// A message at the near end of a link that it is about to cross; of a row of messages the first of those that
+// have yet to cross it, but `tail`, which is of the last.
 struct Crossing {
   Link* link = nullptr;
-  Intake* intake = nullptr;          // of the link, if it has one
+  WayIn* in = nullptr;               // of the link, if it is one
   const LinkSpeed* speed = nullptr;  // of it
   Time service;                      // bytes / bandwidth there
   Time head, tail;  // first and last byte at the near end; once it is crossed, at the far end
@@ -116,22 +124,37 @@ class Analytical final : public EventHandler,
     queue_.add_observer(*this);
     has_ports_.resize(topology_.dimensions());
     has_rings_.resize(topology_.dimensions());
+    keeps_rows_.resize(topology_.dimensions());
     for (std::uint32_t d = 0; d < std::min(topology_.dimensions(), 32U) && is_fair; ++d) {
       if ((setup.shared_dimensions >> d & 1) == 0) continue;
       const bool passes = passes_others(topology_.dimension(d));
-      // On a ring a message may hold several links in a row, whose rates hang together; behind a switch only
+      // On a ring a message may hold several links at once, whose rates hang together; behind a switch only
       // the first of two.
       (passes ? has_rings_ : has_ports_)[d] = true;
       if (passes && !rings_) rings_.emplace(queue_, links_.largest_bandwidth(), *this);
+      // Messages of a row come at their receiver's link as fast as that serves them.
+      keeps_rows_[d] = !stores && topology_.dimension(d).kind == DimensionKind::switched &&
+                       topology_.dimension(d).cables.empty() &&
+                       std::ranges::none_of(setup.slow_links,
+                                            [&](const SlowLinks& links) { return links.dimension == d; });
     }
+  }
+
+  bool keeps_rows(std::uint32_t dimension) const override {
+    return dimension != kAllDimensions && keeps_rows_[dimension] != 0;
   }
 
   // Over a single link a message is an event of its receiver. Another is copied last: read right after it was
   // written, in other pieces, it would stall the processor.
   Time send(const Message& message) override {
-    ++messages_;
     const FirstHops& way =
         first_hops_.of(message, [&](FirstHops& found) { find_first_hops(message, found); });
+    if (message.row > 1 && !may_go_as_row(message, way)) {
+      Message one = message;
+      for (one.row = 1; one.order < message.order + message.row; ++one.order) send(one);
+      return kEndOfTime;
+    }
+    messages_ += message.row;
     if (way.first.port != kNoFairPort) {
       const std::uint32_t slot = flights_.take();
       SharedFlight& flight = flights_[slot];
@@ -195,10 +218,32 @@ class Analytical final : public EventHandler,
     if (sending_ != nullptr && sent_ == departure.flight) {
       flight.at = sending_->beyond;
       wait_behind_port(departure.flight, sending_->second);
+      if (flight.message.row > 1) flight.crossing.in->rows.push_back(departure.flight);
       return;
     }
     flight.at = flight.beyond_port;
     wait_behind_port(departure.flight, hop_on(flight.message, flight.at));
+  }
+  std::vector<std::uint32_t> taken_apart(std::uint32_t row, std::uint32_t left) override {
+    std::vector<std::uint32_t> flights;
+    // Those that are through at the port but not at the receiver's link stay the row.
+    const std::uint32_t staying = flights_[row].message.row - left;
+    for (std::uint32_t i = 0; i < left; ++i) flights.push_back(one_of_row(row, staying + i));
+    SharedFlight& flight = flights_[row];
+    Crossing& crossing = flight.crossing;
+    flight.message.row = staying;
+    crossing.tail = crossing.head + crossing.service * staying;
+    const Time end = crossing.tail + crossing.speed->latency;
+    // Those who could have met them in this moment have been there.
+    if (staying > 0 && end <= queue_.now()) book_of_row(flight, staying);
+    if (flight.message.row <= 1) std::erase(crossing.in->rows, row);
+    ++flight.called_off;
+    if (flight.message.row == 0) {
+      flights_.release(row);
+    } else {
+      schedule(end, row);
+    }
+    return flights;
   }
   void called_off(std::uint32_t slot) override {
     SharedFlight& flight = flights_[slot];
@@ -229,14 +274,8 @@ class Analytical final : public EventHandler,
       deliver(slot);
       return;
     }
-    Link& link = *flights_[slot].crossing.link;
-    if (link.round != round_) {
-      link.round = round_;
-      link.meeting = 0;
-    }
-    // Sorting is left out where nobody meets: in most rounds every link is reached by one message.
-    any_meet_ = ++link.meeting > 1 || any_meet_;
-    reaching_.push_back(slot);
+    if (WayIn* const in = flights_[slot].crossing.in; in != nullptr && !in->rows.empty()) book_rows(*in);
+    reach(slot);
   }
 
   // What is under way, and the links; of flights everything but what follows from the rest. Those on their
@@ -257,7 +296,8 @@ class Analytical final : public EventHandler,
       floor = std::min(floor, flight.crossing.head);
       state.add('f', what.low, what.high, flight.is_last, flight.is_through, flight.at.rank,
                 flight.at.dimension, flight.at.hops_left, flight.at.at_switch,
-                flight.crossing.head.value - now.value, flight.crossing.tail.value - now.value);
+                flight.crossing.head.value - now.value, flight.crossing.tail.value - now.value,
+                flight.message.row);
     });
     if (!ports_.empty()) {
       const auto at_port = [&](std::uint32_t slot) {
@@ -276,20 +316,32 @@ class Analytical final : public EventHandler,
       };
       rings_->add_state(state, in_rings, [&](Time begun) { floor = std::min(floor, begun); });
     }
-    for (std::size_t number = 0; number < intakes_.size(); ++number)
-      intakes_[number].add_state(state, number, floor, now);
+    for (std::size_t number = 0; number < ways_in_.size(); ++number)
+      ways_in_[number].intake.add_state(state, number, floor, now);
     links_.add_state(state, floor, now);
     return true;
   }
 
   // What has reached a link in this round crosses it now.
   void round_over() override {
+    round_time_ = std::max(round_time_, queue_.now());
     if (!reaching_.empty()) cross_links();
     if (rings_) [[unlikely]]
       rings_->round_over();
   }
 
  private:
+  void reach(std::uint32_t slot) {
+    Link& link = *flights_[slot].crossing.link;
+    if (link.round != round_) {
+      link.round = round_;
+      link.meeting = 0;
+    }
+    // Sorting is left out where nobody meets: in most rounds every link is reached by one message.
+    any_meet_ = ++link.meeting > 1 || any_meet_;
+    reaching_.push_back(slot);
+  }
+
   void cross_links() {
     if (any_meet_) order_those_that_meet();
     for (const std::uint32_t slot : reaching_) {
@@ -319,7 +371,7 @@ class Analytical final : public EventHandler,
   struct Hop {
     Link* link = nullptr;
     const LinkSpeed* speed = nullptr;
-    Intake* intake = nullptr;
+    WayIn* in = nullptr;
     std::uint32_t port = kNoFairPort;
   };
   struct FirstHops {
@@ -357,25 +409,90 @@ class Analytical final : public EventHandler,
     return link.shared - 1;
   }
   // Nothing of links that lead away from a rank or carry one sender's messages only.
-  Intake* intake_of(const LinkId& id, Link& link) {
+  WayIn* way_in_of(const LinkId& id, Link& link) {
     if (!has_ports_[id.dimension] || !leads_in(id)) [[likely]]
       return nullptr;
     if (link.shared == 0) {
-      intakes_.emplace_back();
-      link.shared = static_cast<std::uint32_t>(intakes_.size());
+      ways_in_.emplace_back();
+      link.shared = static_cast<std::uint32_t>(ways_in_.size());
     }
-    return &intakes_[link.shared - 1];
+    return &ways_in_[link.shared - 1];
+  }
+
+  // Where nobody else is at its source's port, and times are those of this world.
+  bool may_go_as_row(const Message& message, const FirstHops& way) {
+    const Time service = time_on(*way.first.speed, message);
+    const Time all =
+        later(saturating_multiply(service, message.row), saturating_multiply(way.first.speed->latency, 2));
+    return service > Time(0) && later(std::max(queue_.now(), way.first.link->free), all) < kEndOfTime &&
+           ports_.is_left_to(message.sender, way.first.port);
+  }
+
+  // A message of a row as a flight of its own.
+  std::uint32_t one_of_row(std::uint32_t row, std::uint32_t number) {
+    const std::uint32_t slot = flights_.take();
+    SharedFlight& flight = flights_[slot];
+    const std::uint32_t called_off = flight.called_off;
+    flight = flights_[row];
+    flight.called_off = called_off;
+    flight.message.order += number;
+    flight.message.row = 1;
+    flight.crossing.head += flight.crossing.service * number;
+    flight.crossing.tail = flight.crossing.head + flight.crossing.service;
+    return slot;
+  }
+
+  // The first messages of a row, whom nobody has met at their receiver's link.
+  void book_of_row(SharedFlight& flight, std::uint32_t messages) {
+    Crossing& crossing = flight.crossing;
+    Message& message = flight.message;
+    crossing.in->intake.book_row(message.sender, crossing.head, crossing.service, messages);
+    crossing.link->busy = later(crossing.link->busy, saturating_multiply(crossing.service, messages));
+    crossing.link->bytes = saturating_add(crossing.link->bytes, saturating_multiply(message.bytes, messages));
+    crossing.head += crossing.service * messages;
+    message.order += messages;
+    message.row -= messages;
+    for (; messages > 0; --messages) queue_.handler(message.target).handle(message.argument);
+  }
+
+  // When somebody reaches the link. What has come there in a row before that was there first; what comes in
+  // this very round is met. (What moves over a link is an event that was scheduled before its moment, and so
+  // of the first round of it.)
+  void book_rows(WayIn& in) {
+    const Time now = queue_.now();
+    const bool is_first_round = round_time_ < now;
+    for (const std::uint32_t row : in.rows) {
+      const Crossing& crossing = flights_[row].crossing;
+      const Time service = crossing.service, first = crossing.head + service + crossing.speed->latency;
+      if (first > now) break;
+      const std::int64_t there = (now - first).value / service.value + 1;
+      const bool meets = is_first_round && first + service * (there - 1) == now;
+      const auto before = static_cast<std::uint32_t>(
+          std::min<std::int64_t>(meets ? there - 1 : there, flights_[row].message.row - 1));
+      if (before > 0) book_of_row(flights_[row], before);
+      // The last one of a row has its event.
+      if (!meets || flights_[row].message.row == 1) continue;
+      reach(one_of_row(row, 0));
+      SharedFlight& rest = flights_[row];
+      rest.crossing.head += service;
+      ++rest.message.order;
+      --rest.message.row;
+    }
+    std::erase_if(in.rows, [&](std::uint32_t row) { return flights_[row].message.row == 1; });
   }
 
   void enter_port(std::uint32_t slot) {
     SharedFlight& flight = flights_[slot];
     Crossing& crossing = flight.crossing;
-    crossing.link->busy = later(crossing.link->busy, crossing.service);
-    crossing.link->bytes = saturating_add(crossing.link->bytes, flight.message.bytes);
+    const Message& message = flight.message;
+    crossing.link->busy = later(crossing.link->busy, saturating_multiply(crossing.service, message.row));
+    crossing.link->bytes =
+        saturating_add(crossing.link->bytes, saturating_multiply(message.bytes, message.row));
     flight.port_speed = crossing.speed;
     flight.is_last = flight.is_through = false;
     flight.at_port = true;
-    ports_.join(flight.port, {slot, flight.message.sender, crossing.head, crossing.tail, crossing.service});
+    ports_.join(flight.port,
+                {slot, message.sender, crossing.head, crossing.tail, crossing.service, message.row});
   }
 
   // Over all links of rings in a row at once, but where nodes pass on whole messages. From where rings that
@@ -427,7 +544,7 @@ class Analytical final : public EventHandler,
     }
     const LinkId id = topology_.advance(message, at);
     Link& link = links_.at(id);
-    return {&link, &links_.speed(id, message), intake_of(id, link), port_of(id, link)};
+    return {&link, &links_.speed(id, message), way_in_of(id, link), port_of(id, link)};
   }
 
   void find_first_hops(const Message& message, FirstHops& found) {
@@ -441,7 +558,7 @@ class Analytical final : public EventHandler,
 
   void begin(Crossing& crossing, const Hop& hop, const Message& message) {
     crossing.link = hop.link;
-    crossing.intake = hop.intake;
+    crossing.in = hop.in;
     crossing.speed = hop.speed;
     crossing.service = time_on(*hop.speed, message);
     crossing.head = crossing.tail = queue_.now();
@@ -470,9 +587,9 @@ class Analytical final : public EventHandler,
     const Time latency = crossing.speed->latency;
     Time begin = std::max(crossing.head, link.free);
     Time end = std::max(later(begin, crossing.service), crossing.tail);
-    if (crossing.intake != nullptr) [[unlikely]] {
+    if (crossing.in != nullptr) [[unlikely]] {
       const Intake::Served served =
-          crossing.intake->book(message.sender, crossing.head, crossing.tail, crossing.service);
+          crossing.in->intake.book(message.sender, crossing.head, crossing.tail, crossing.service);
       begin = served.begin;
       end = served.end;
     } else {
@@ -507,7 +624,7 @@ class Analytical final : public EventHandler,
     crossing.link = hop.link;
     if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message);
     crossing.speed = &speed;
-    crossing.intake = hop.intake;
+    crossing.in = hop.in;
     flight.port = hop.port;
     flight.is_last = is_last && hop.port == kNoFairPort;
     Time time = crossing.tail;
@@ -531,7 +648,9 @@ class Analytical final : public EventHandler,
   FairPorts ports_;
   std::optional<FluidRings> rings_;          // that several senders use, if there are any
   std::vector<char> has_ports_, has_rings_;  // per dimension: that several senders use
-  std::deque<Intake> intakes_;
+  std::vector<char> keeps_rows_;             // per dimension
+  std::deque<WayIn> ways_in_;
+  Time round_time_ = Time(-1);  // of the latest moment that had a round
 };
 
 // The receiver's own event is all that a message takes.

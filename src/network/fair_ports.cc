@@ -22,29 +22,32 @@ std::uint32_t FairPorts::open(Link& link) {
   return static_cast<std::uint32_t>(ports_.size() - 1);
 }
 
-void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
+bool FairPorts::is_left_to(std::uint16_t sender, std::uint32_t number) {
   Port& port = ports_[number];
   const Time now = queue_.now();
   // What was served until now was served in the old parts: the books are closed before anyone joins.
   if (!port.senders.empty()) advance(port);
-  if (port.senders.empty()) {
-    while (port.first < port.booked.size() && port.booked[port.first].departure.end <= now) ++port.first;
-    const bool none_left = port.first == port.booked.size();
-    // One sender's messages end at moments that nothing can change but another sender: they are told at once,
-    // and no event is needed.
-    if (none_left || port.sender == arrival.sender) {
-      if (2 * port.first >= port.booked.size()) {
-        port.booked.erase(port.booked.begin(), port.booked.begin() + static_cast<std::ptrdiff_t>(port.first));
-        port.first = 0;
-      }
-      port.sender = arrival.sender;
-      book(port, arrival.flight, arrival.head, arrival.tail, arrival.service);
-      return;
+  if (!port.senders.empty()) return false;
+  while (port.first < port.booked.size() && port.booked[port.first].departure.end <= now) ++port.first;
+  return port.first == port.booked.size() || port.sender == sender;
+}
+
+void FairPorts::join(std::uint32_t number, const Arrival& arrival) {
+  Port& port = ports_[number];
+  // One sender's messages end at moments that nothing can change but another sender: they are told at once,
+  // and no event is needed.
+  if (is_left_to(arrival.sender, number)) {
+    if (2 * port.first >= port.booked.size()) {
+      port.booked.erase(port.booked.begin(), port.booked.begin() + static_cast<std::ptrdiff_t>(port.first));
+      port.first = 0;
     }
-    // Another sender comes while some are left: what was told ahead of time is called off and worked out
-    // anew.
-    begin_sharing(port);
+    port.sender = arrival.sender;
+    book(port, arrival);
+    return;
   }
+  const Time now = queue_.now();
+  // Another sender comes while some are left: what was told ahead of time is called off and worked out anew.
+  if (port.senders.empty()) begin_sharing(port);
   const auto known = std::ranges::find(port.senders, arrival.sender, &Sender::name);
   Sender& sender =
       known != port.senders.end() ? *known : port.senders.emplace_back(Sender{arrival.sender, {}});
@@ -64,29 +67,49 @@ void FairPorts::handle(std::uint64_t argument) {
 }
 
 // At the earliest from the moment the first byte is there.
-void FairPorts::book(Port& port, std::uint32_t flight, Time head, Time tail, Time service) {
-  const Time begin = std::max(head, port.link->free);
-  // A message cannot be through before its last byte has come, however fast the link.
-  const Time end = std::max(later(begin, service), tail);
+void FairPorts::book(Port& port, const Arrival& arrival) {
+  const Time begin = std::max(arrival.head, port.link->free);
+  // A message cannot be through before its last byte has come, however fast the link. A row is there.
+  const Time end = arrival.row == 1 ? std::max(later(begin, arrival.service), arrival.tail)
+                                    : later(begin, saturating_multiply(arrival.service, arrival.row));
   port.link->free = end;
-  port.booked.push_back({{flight, begin, end}, service});
-  client_.departs({flight, begin, end});
+  port.booked.push_back({{arrival.flight, begin, end}, arrival.service, arrival.row});
+  client_.departs({arrival.flight, begin, end});
 }
 
 void FairPorts::begin_sharing(Port& port) {
   const Time now = queue_.now();
   port.since = now;
-  Sender& sender = port.senders.emplace_back(Sender{port.sender, {}});
+  port.senders.emplace_back(Sender{port.sender, {}});
   for (const Booked& booked : std::span(port.booked).subspan(port.first)) {
-    const auto& [flight, begin, end] = booked.departure;
-    // Of one that is being served, what is left until its end; of one that waits, all.
-    const Time left = std::min(booked.service, end - now);
-    sender.messages.push_back({flight, begin < now || !sender.waits() ? begin : kEndOfTime,
-                               static_cast<WideProduct>(left.value) * kParts});
-    client_.called_off(flight);
+    if (booked.row == 1) {
+      take_over(port, booked);
+      continue;
+    }
+    const std::int64_t through =
+        booked.departure.begin < now ? (now - booked.departure.begin).value / booked.service.value : 0;
+    Time begin = booked.departure.begin + booked.service * through;
+    for (const std::uint32_t flight :
+         client_.taken_apart(booked.departure.flight, booked.row - static_cast<std::uint32_t>(through))) {
+      const Time end = begin + booked.service;
+      take_over(port, {{flight, begin, end}, booked.service});
+      begin = end;
+    }
   }
   port.booked.clear();
   port.first = 0;
+}
+
+// A message that was booked, by a port that is shared from now on.
+void FairPorts::take_over(Port& port, const Booked& booked) {
+  const Time now = port.since;
+  Sender& sender = port.senders.front();
+  const auto& [flight, begin, end] = booked.departure;
+  // Of one that is being served, what is left until its end; of one that waits, all.
+  const Time left = std::min(booked.service, end - now);
+  sender.messages.push_back({flight, begin < now || !sender.waits() ? begin : kEndOfTime,
+                             static_cast<WideProduct>(left.value) * kParts});
+  client_.called_off(flight);
 }
 
 // What would take less than a picosecond more is through.
@@ -181,6 +204,24 @@ Intake::Served Intake::book(std::uint16_t sender, Time head, Time tail, Time ser
   own->second = end;
   if (service > Time(0)) occupy(begin, end, service);
   return {begin, end};
+}
+
+void Intake::book_row(std::uint16_t sender, Time head, Time service, std::uint32_t messages) {
+  const auto own = std::ranges::find(free_, sender, &std::pair<std::uint16_t, Time>::first);
+  const bool is_at_once = own != free_.end() && own->second <= head && taken_until_ <= head &&
+                          (busy_.empty() || busy_.back().end <= head);
+  if (!is_at_once) {
+    for (; messages > 0; --messages, head = head + service) book(sender, head, head + service, service);
+    return;
+  }
+  // Without a gap, as nobody is in the way.
+  const Time end = own->second = head + service * messages;
+  if (!busy_.empty() && busy_.back().end == head) {
+    busy_.back().end = end;
+  } else {
+    busy_.push_back({head, end});
+    forget_first();
+  }
 }
 
 // The latest gaps, for the earlier ones may be filled by others: what lies between is one interval then.

@@ -7,7 +7,8 @@
 //
 // Exact to a picosecond: what is left of a message is counted in parts of one, so that what happens at a
 // port depends on nothing but when messages came there, not on their order within a moment.
-// Cost: O(1) per message of a port with one sender; O(senders) and an event more where there are several.
+// Cost: O(1) per message of a port with one sender, and per row of them; O(senders) and an event more where
+// there are several. A row of which some are left when another sender comes is messages again.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ namespace armilla {
 
 class FairPorts final : public EventHandler {
  public:
-  // A message that is through: its first byte was sent at `begin`, its last one at `end`.
+  // A message that is through: its first byte was sent at `begin`, its last one at `end`. Of a row, the first
+  // byte of the first one and the last byte of the last one.
   struct Departure {
     std::uint32_t flight = 0;
     Time begin, end;
@@ -36,7 +38,8 @@ class FairPorts final : public EventHandler {
     std::uint32_t flight = 0;
     std::uint16_t sender = 0;
     Time head, tail;
-    Time service;  // when alone
+    Time service;           // when alone
+    std::uint32_t row = 1;  // Message::row
   };
   // Who is told when messages depart, ahead of that where nobody else sends. A departure that somebody got in
   // the way of is called off before a later one is told.
@@ -45,6 +48,9 @@ class FairPorts final : public EventHandler {
     virtual ~Client() = default;
     virtual void departs(const Departure& departure) = 0;
     virtual void called_off(std::uint32_t flight) = 0;
+    // Before that: of the last `left` messages of a row each has a flight of its own from now on. The first
+    // of them, which are numbered in a row; the row is what went before them.
+    virtual std::vector<std::uint32_t> taken_apart(std::uint32_t flight, std::uint32_t left) = 0;
   };
 
   FairPorts(EventQueue& queue, Client& client)
@@ -55,6 +61,8 @@ class FairPorts final : public EventHandler {
   // Of a link, which stays where it is.
   std::uint32_t open(Link& link);
   void join(std::uint32_t port, const Arrival& arrival);
+  // Whether nobody but the sender has anything left at the port: then rows may join.
+  bool is_left_to(std::uint16_t sender, std::uint32_t port);
 
   void handle(std::uint64_t argument) override;
   bool empty() const { return ports_.empty(); }
@@ -91,6 +99,7 @@ class FairPorts final : public EventHandler {
   struct Booked {
     Departure departure;
     Time service;
+    std::uint32_t row = 1;
   };
   struct Waiting {
     std::uint32_t flight = 0;
@@ -114,7 +123,8 @@ class FairPorts final : public EventHandler {
     std::uint32_t stamp = 0;      // of its event
   };
 
-  void book(Port& port, std::uint32_t flight, Time head, Time tail, Time service);
+  void book(Port& port, const Arrival& arrival);
+  void take_over(Port& port, const Booked& booked);
   void begin_sharing(Port& port);
   void advance(Port& port);
   void end_sharing(Port& port);
@@ -138,6 +148,8 @@ class Intake {
     Time begin, end;
   };
   Served book(std::uint16_t sender, Time head, Time tail, Time service);
+  // So many messages in a row, each of which comes as fast as it is served.
+  void book_row(std::uint16_t sender, Time head, Time service, std::uint32_t messages);
   // As far as it matters to what comes from `floor` on; `number` names the link.
   void add_state(StateDigest& state, std::uint64_t number, Time floor, Time now) const;
 

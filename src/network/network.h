@@ -51,6 +51,9 @@ struct Message {
   float share = 0;
   std::uint32_t tree =
       kNoTree;  // of switches (Network::switch_tree), whose root is where its leg ends or begins
+  // So many messages alike, one behind the other, of ascending `order`, to ranks that one stands for
+  // (Network::keeps_rows). The target is told of each: of the last when it arrives, of others by then.
+  std::uint32_t row = 1;
 };
 
 // What a message is, whatever rank of a class sends it: equal for messages that ranks of a class send at the
@@ -130,6 +133,11 @@ class Network {
   // Returns when the message arrives, or kEndOfTime where that depends on others. Only where it does not may
   // nobody be the target.
   virtual Time send(const Message& message) = 0;
+  // Whether messages within the dimension may be sent as a row. What that changes is the work that they make.
+  virtual bool keeps_rows(std::uint32_t dimension) const {
+    static_cast<void>(dimension);
+    return false;
+  }
   // The number of the trees of switches among members, for a collective of this kind. Of networks that grow
   // trees. Throws Error where no switch leads to all members.
   virtual std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind) {

@@ -26,9 +26,11 @@ std::uint64_t event(RunnerEvent kind, std::uint32_t place, std::uint32_t part) {
 }  // namespace
 
 CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
-                                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client)
+                                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client,
+                                   bool every_message)
     : context_(context),
       options_(study.collectives),
+      every_message_(every_message),
       dimensions_(static_cast<std::uint32_t>(study.machine.dimensions.size())),
       planner_(planner),
       groups_(groups),
@@ -279,9 +281,26 @@ void CollectiveRunner::send_within_window(Part& part) {
     if (step.window > 0) {
       argument = event(RunnerEvent::windowed, 0, windowed_.add({id_of(part), part.last_part, place}));
     }
+    const std::uint32_t row = row_of(part, step);
+    part.next_send += row - 1;
     context_.network.send({part.real, part.last_to, transfer.bytes, part.planned->dimension, number, target_,
-                           1, argument, step.leg, sender, part.planned->share, part.tree});
+                           1, argument, step.leg, sender, part.planned->share, part.tree, row});
   }
+}
+
+// How many of the step's messages may go as one row: all, where one rank stands for all members, so that it
+// is the receiver of all that it sends, and waits for the last one.
+std::uint32_t CollectiveRunner::row_of(const Part& part, const Step& step) const {
+  const std::uint32_t sends = step.end_send - step.first_send;
+  if (run_of(part).members > 1 || sends == 1 || every_message_ || step.window > 0 || step.leg != Leg::whole ||
+      !part.planned->schedule->is_symmetric() || step.receives != static_cast<std::int32_t>(sends) ||
+      !context_.network.keeps_rows(part.planned->dimension))
+    return 1;
+  const std::span<const Transfer> all = part.schedule->sends_of(step);
+  const bool are_alike = std::ranges::all_of(all, [&](const Transfer& transfer) {
+    return transfer.bytes == all.front().bytes && static_cast<std::uint32_t>(transfer.step) == part.step;
+  });
+  return are_alike ? sends : 1;
 }
 
 // Who receives it, in its line of ranks.

@@ -34,8 +34,9 @@ namespace armilla {
 
 class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
  public:
+  // `every_message`: one by one.
   CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
-                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client);
+                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client, bool every_message);
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
 
@@ -150,6 +151,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   void start_phase(std::uint32_t id, bool holds_slot);
   void enter_step(Part& part);
   void send_within_window(Part& part);
+  std::uint32_t row_of(const Part& part, const Step& step) const;
   void find_peer(Part& part, const Transfer& transfer) const;
   void complete_steps(std::uint32_t id);
   void finish_phase(std::uint32_t id);
@@ -165,6 +167,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
 
   RunContext context_;
   const CollectiveOptions& options_;
+  bool every_message_;
   std::uint32_t dimensions_;                  // of the machine
   std::vector<Bandwidth> memory_bandwidths_;  // per simulated rank, for local reductions
   CollectivePlanner& planner_;

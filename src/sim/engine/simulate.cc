@@ -14,6 +14,7 @@
 #include "sim/astra/astra_engine.h"
 #include "sim/engine/native_run.h"
 #include "sim/fold/astra_fold.h"
+#include "sim/fold/layer_loops.h"
 #include "sim/fold/rank_colours.h"
 #include "sim/link_loads.h"
 #include "sim/memo/kept_parts.h"
@@ -322,8 +323,14 @@ struct AllCosts {
 
 namespace {
 
-Result simulated(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
-                 const SimulationOptions& options, RunMemory* memory) {
+// Whether nobody asks what a node of a layer did.
+bool asks_for_sums_only(const SimulationOptions& options) {
+  return !options.intervals && !options.collectives && options.watched_ends.empty() &&
+         options.record_ranks.empty() && options.window.from == Time(0) && options.window.until == kEndOfTime;
+}
+
+Result simulated_as_written(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
+                            const SimulationOptions& options, RunMemory* memory) {
   const Machine& machine = study.machine;
   const ReadyJob job(graph, study, costs, options, memory);
   const RankClasses& classes = *job.classes;
@@ -343,6 +350,15 @@ Result simulated(const Graph& graph, const Study& study, std::span<const CostMod
                                        graph.ranks, classes.why_whole));
   }
   return result;
+}
+
+Result simulated(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
+                 const SimulationOptions& options, RunMemory* memory) {
+  if (options.fold_time && asks_for_sums_only(options)) {
+    if (const std::optional<Graph> shorter = in_layer_loops(graph, study.collectives.order))
+      return simulated_as_written(*shorter, study, costs, options, memory);
+  }
+  return simulated_as_written(graph, study, costs, options, memory);
 }
 
 }  // namespace

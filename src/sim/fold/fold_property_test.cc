@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <random>
 #include <tuple>
 
 #include "base/cases_testing.h"
 #include "base/error.h"
 #include "sim/fold/fold_property_testing.h"
+#include "sim/fold/layer_loops.h"
 #include "sim/fold/rank_colours.h"
 #include "sim/plan/senders.h"
 #include "sim/run_memory.h"
@@ -123,6 +125,168 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
   EXPECT_GT(folded_jobs, 600 / kCaseStep);
   EXPECT_GT(evaluated_jobs, 200 / kCaseStep);
   EXPECT_GT(both, 100 / kCaseStep);
+}
+
+// Rows of equal messages (Message::row): collectives of groups of which one rank stands for all, direct ones
+// among others, which meet those of other groups and messages of ranks at ports and behind switches, at
+// moments of their own or in the very same ones.
+TEST(FoldProperty, RowsChangeNothing) {
+  int fewer_events = 0, met = 0;
+  for (std::uint32_t seed = 0; seed < 1500; seed += kCaseStep) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+    RandomJob job;
+    const std::int64_t inner = 2 + below(4), outer = 2 + below(3);
+    Machine& machine = job.study.machine;
+    machine.name = "test";
+    machine.dimensions = {
+        {"inner", DimensionKind::switched, inner, gigabytes_per_second(1 + below(8)),
+         nanoseconds(below(3) * 50)},
+        {"outer", DimensionKind::switched, outer, gigabytes_per_second(1), nanoseconds(below(4) * 100)}};
+    machine.device.memory_bandwidth = gigabytes_per_second(3);
+    job.study.plan.ranks = inner * outer;
+    job.study.collectives.chunks = 1 + below(4);
+    job.study.collectives.active_chunks = 1 + below(2);
+    job.study.collectives.algorithms = {"direct", "direct"};
+    job.options.intervals = false;
+    Graph& graph = job.graph;
+    graph.ranks = inner * outer;
+    graph.program_of.assign(static_cast<std::size_t>(graph.ranks), 0);
+    for (const std::uint32_t mask : {1U, 2U, 3U, 2U})
+      graph.families.push_back(grid_family({inner, outer}, mask));
+    graph.names.add("node");
+    Program& program = graph.programs.emplace_back();
+    // Sizes and pauses from a few, so that much happens at once, or from many.
+    const bool ties = below(2) == 0;
+    const std::uint32_t nodes = 4 + below(12);
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      std::vector<std::uint32_t> before;
+      if (node > 0 && below(4) > 0) before.push_back(node - 1 - below(std::min(node, 3U)));
+      if (below(3) == 0) {
+        program.add(NodeKind::delay, Phase::other, 0, -1, ties ? 1'000'000 * below(4) : below(9'000'000),
+                    before);
+        continue;
+      }
+      if (below(6) == 0) {
+        const std::int64_t bytes = ties ? 2000 : below(9000);
+        const auto family = below(2);
+        graph.transfers.push_back({1, node, Bytes(bytes), PeerKind::shift, family});
+        graph.transfers.push_back({-1, node, Bytes(bytes), PeerKind::shift, family});
+        program.add(NodeKind::send, Phase::other, 0, -1, graph.transfers.size() - 2, before);
+        program.add(NodeKind::receive, Phase::other, 0, -1, graph.transfers.size() - 1, before);
+        ++node;
+        continue;
+      }
+      constexpr CollectiveKind kKinds[] = {CollectiveKind::all_to_all, CollectiveKind::all_gather,
+                                           CollectiveKind::reduce_scatter, CollectiveKind::all_reduce};
+      CollectiveCall call;
+      call.kind = kKinds[below(4)];
+      call.bytes = Bytes(ties ? 6000 * (1 + below(3)) : 1 + below(40'000));
+      call.family = below(4);
+      graph.collectives.push_back(call);
+      program.add(NodeKind::collective, Phase::other, 0, -1, graph.collectives.size() - 1, before);
+    }
+    const std::optional<Result> played = outcome(job, false, true), folded = outcome(job, true, true);
+    const std::optional<Result> quick = outcome(job, true, false);
+    ASSERT_TRUE(played && folded && quick);
+    EXPECT_EQ(quick->messages, folded->messages);
+    expect_equal(job, *folded, *played);
+    expect_equal(job, *quick, *played);
+    fewer_events += quick->events < folded->events ? 1 : 0;
+    met +=
+        std::ranges::any_of(quick->links, [](const LinkUse& link) { return link.shared > Time(0); }) ? 1 : 0;
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+  EXPECT_GT(fewer_events, 700 / kCaseStep);
+  EXPECT_GT(met, 500 / kCaseStep);
+}
+
+// A program of equal layers, which it passes through once or several times, each time in another way; with
+// loops over them and without, of ranks that are folded or not. What is behind them may wait for a node of
+// all layers.
+TEST(FoldProperty, LoopsOverLayersChangeNothing) {
+  int with_loops = 0, left_out = 0;
+  for (std::uint32_t seed = 0; seed < 600; seed += kCaseStep) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+    RandomJob job;
+    constexpr DimensionKind kDimensions[] = {DimensionKind::switched, DimensionKind::ring,
+                                             DimensionKind::fully_connected};
+    job.study.machine.name = "test";
+    job.study.machine.dimensions = {
+        {"inner", kDimensions[below(3)], 2 + below(2), gigabytes_per_second(4), nanoseconds(100)},
+        {"outer", kDimensions[below(3)], 2 + below(2), gigabytes_per_second(1), nanoseconds(300)}};
+    const std::int64_t inner = job.study.machine.dimensions[0].size,
+                       outer = job.study.machine.dimensions[1].size;
+    job.study.machine.device.memory_bandwidth = gigabytes_per_second(3);
+    job.study.plan.ranks = inner * outer;
+    job.study.collectives.chunks = 1 + below(3);
+    Graph& graph = job.graph;
+    graph.ranks = inner * outer;
+    graph.program_of.assign(static_cast<std::size_t>(graph.ranks), 0);
+    for (const std::uint32_t mask : {1U, 2U, 3U}) graph.families.push_back(grid_family({inner, outer}, mask));
+    graph.names.add("node");
+    graph.layers = {"layer"};
+    Program& program = graph.programs.emplace_back();
+    if (below(2) == 0) program.issue_time = Time(20'000 * below(3));
+    std::uint32_t computed = 0;  // the last computation
+    const auto compute = [&](std::int64_t flops, std::vector<std::uint32_t> before) {
+      Work work;
+      work.flops = Flops(flops);
+      // Works that are equal may have several numbers.
+      graph.works.push_back(work);
+      if (program.size() > 0) before.push_back(computed);
+      computed = program.add(NodeKind::compute, Phase::forward, 0, below(2) == 0 ? 0 : -1,
+                             graph.works.size() - 1, before);
+    };
+    const auto communicate = [&](CollectiveCall call, std::uint32_t before) {
+      call.priority = static_cast<std::int32_t>(program.size());
+      graph.collectives.push_back(call);
+      const std::uint32_t dependences[] = {before};
+      return program.add(NodeKind::collective, Phase::forward, 0, -1, graph.collectives.size() - 1,
+                         dependences);
+    };
+    compute(1000, {});
+    std::vector<std::uint32_t> awaited;
+    for (std::uint32_t passes = 1 + below(3); passes > 0; --passes) {
+      const std::uint32_t layers = 8 + below(50), computations = 1 + below(4);
+      const std::int64_t flops = 100 + below(20'000);
+      CollectiveCall gather{CollectiveKind::all_gather, Bytes(1000 + below(30'000)), below(3)};
+      CollectiveCall reduce{CollectiveKind::reduce_scatter, Bytes(1000 + below(30'000)), below(3)};
+      gather.processors = below(3) == 0 ? 2 : 0;
+      const bool gathers = below(4) > 0, reduces = below(4) > 0;
+      std::uint32_t one_before = computed, gathered = 0;
+      for (std::uint32_t layer = 0; layer < layers; ++layer) {
+        // One layer ahead.
+        if (gathers) gathered = communicate(gather, one_before);
+        one_before = computed;
+        for (std::uint32_t node = 0; node < computations; ++node)
+          compute(flops + 10 * node,
+                  node == 0 && gathers ? std::vector{gathered} : std::vector<std::uint32_t>{});
+        if (reduces) awaited.push_back(communicate(reduce, computed));
+      }
+      compute(5000, {});
+    }
+    if (below(2) == 0) compute(5000, awaited);
+    job.options.intervals = false;
+    RandomJob sums = job;
+    sums.options.collectives = false;
+    job.options.fold_time = false;
+    const std::optional<Result> played = outcome(job, false, true);
+    const std::optional<Result> quick = outcome(sums, true, false), unfolded = outcome(sums, false, true);
+    ASSERT_TRUE(played && quick && unfolded);
+    EXPECT_EQ(unfolded->messages, played->messages);
+    for (const std::optional<Result>* result : {&quick, &unfolded}) expect_equal(job, **result, *played);
+    const std::optional<Graph> loops = in_layer_loops(graph, job.study.collectives.order);
+    with_loops += loops ? 1 : 0;
+    if (loops) validate_graph(*loops);
+    left_out += !quick->classes.front().repeated.empty() ? 1 : 0;
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+  EXPECT_GT(with_loops, 350 / kCaseStep);
+  EXPECT_GT(left_out, 250 / kCaseStep);
 }
 
 // The same with other messages in its collectives, and with its families of groups in another order.
