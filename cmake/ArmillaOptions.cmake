@@ -50,9 +50,7 @@ if(ARMILLA_FAST_BUILD)
   find_program(ARMILLA_MOLD mold)
   mark_as_advanced(ARMILLA_CCACHE ARMILLA_MOLD)
   if(ARMILLA_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-                                    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-                                    ${ARMILLA_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/through_ccache.sh ${PROJECT_SOURCE_DIR} ${ARMILLA_CCACHE})
     add_compile_options(-fpch-preprocess -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
   endif()
   if(ARMILLA_MOLD)

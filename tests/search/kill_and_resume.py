@@ -4,7 +4,7 @@ the answer is the one of a search that nobody disturbs.
 
     kill_and_resume.py --program build/release/armilla [--kills 20] [--few]
 
---few: a tenth of the kills, or as many as it takes until something was saved, and a ninth of the space: for a program that
+--few: a tenth of the kills, or as many as it takes until something was saved, and an eleventh of the space: for a program that
 sanitizers slow down.
 
 Prints what was not as it should be. Exit code: 0 all is well, 1 something is not.
@@ -86,7 +86,7 @@ def interrupt(command, folder, whole, how):
 
 
 def run(arguments, folder):
-    space = ["--micro-batch", "8", "--recompute", "full"] if arguments.few else ["--micro-batch", "2,4,8", "--recompute", "any"]
+    space = ["--micro-batch", "8", "--recompute", "full" if arguments.few else "any"]
     command = [arguments.program, *SEARCH, *space]
     begin = time.monotonic()
     subprocess.run([*command, "--json", folder / "whole.json"], check=True)
