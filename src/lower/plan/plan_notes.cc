@@ -18,6 +18,31 @@ bool has_convolutions(const Plan& plan, const Model& model) {
                              [&](const Operator& op) { return wants_channels_last(op, plan.precision); });
 }
 
+// Whether plan.overlap_tensor divides the model as if it were not set: DTensor waits for what it reduces, and
+// only what is gathered and scattered is exchanged beside products. Cost: O(operators).
+bool overlaps_nothing(Plan plan, const Model& model) {
+  if (!plan.overlap_tensor || plan.tensor == 1 || plan.overlap_tensor_gradients || model.blocks.empty())
+    return false;
+  // Which has workspaces for it (role_memory).
+  if (plan.framework == Framework::megatron && plan.host != Host::compiled) return false;
+  const ShardedModel with = shard_model(model, plan, 0, "plan");
+  plan.overlap_tensor = false;
+  const ShardedModel without = shard_model(model, plan, 0, "plan");
+  const auto are_alike = [](const BlockShape& a, const BlockShape& b) {
+    return a.forward == b.forward && a.recompute == b.recompute && a.backward == b.backward &&
+           a.saved == b.saved && a.working == b.working;
+  };
+  return with.works == without.works && std::ranges::equal(with.shapes, without.shapes, are_alike);
+}
+
+std::string why_nothing_overlaps(const Plan& plan) {
+  if (schedule_of(plan).overlaps_passes)
+    return fmt::format("plan.schedule {} overlaps what tensor ranks exchange anyway", plan.schedule);
+  if (!plan.sequence_parallel)
+    return "without plan.sequence_parallel tensor ranks exchange nothing that can run beside a product";
+  return "no product of the model can run beside what tensor ranks exchange";
+}
+
 }  // namespace
 
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
@@ -33,6 +58,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   constexpr std::string_view kTensor = "plan.tensor is 1", kPipeline = "plan.pipeline is 1";
   note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
   note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
+  if (request.places.contains("overlap_tensor") && overlaps_nothing(plan, model))
+    note(true, "overlap_tensor", why_nothing_overlaps(plan));
   note(plan.tensor == 1 && plan.overlap_tensor_gradients, "overlap_tensor_gradients", kTensor);
   note(plan.tensor > 1 && plan.overlap_tensor && plan.overlap_tensor_gradients, "overlap_tensor_gradients",
        "plan.overlap_tensor overlaps the backward pass, too");
@@ -119,9 +146,10 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   }
   // Data and context ranks hold the same weights; experts have replicas of their own.
   const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;
-  note(alone && plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");
-  note(plan.zero_stage == 0, "zero_partition", "plan.zero is 0");
-  note(alone && plan.zero_stage > 0, "zero_partition", "there are no data-parallel ranks to share out for");
+  note(alone && request.plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");
+  note(request.plan.zero_stage == 0, "zero_partition", "plan.zero is 0");
+  note(alone && request.plan.zero_stage > 0, "zero_partition",
+       "there are no data-parallel ranks to share out for");
   note(plan.zero_stage == 0, "parameter_type", "weights are gathered under ZeRO only");
   note(plan.zero_stage == 3, "bucket", "ZeRO-3 exchanges gradients block by block");
   note(plan.zero_stage == 3, "first_bucket", "ZeRO-3 exchanges gradients block by block");

@@ -152,13 +152,37 @@ TEST(PlanNotes, WhatFrameworksDoNeedsSomethingToDoItWith) {
 TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
   PlanRequest request;
   request.places = {{"zero", "--zero 3"}};
-  Plan plan;
-  plan.zero_stage = 3;
+  request.plan.zero_stage = 3;
+  Plan plan;  // as resolved: ZeRO without replicas is none
   plan.ranks = plan.tensor = 8;
   EXPECT_THAT(settings_without_effect(request, plan, {}),
               ElementsAre("--zero 3 has no effect: there are no data-parallel ranks to share states with"));
   plan.tensor = 4;
+  plan.zero_stage = 3;
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+}
+
+// PyTorch waits for what it reduces; under sequence parallelism gathers and scatters come in pieces, and a
+// compiled step reduces one sum beside another.
+TEST(PlanNotes, TensorRanksOverlapOnlyWhatCanRunBesideProducts) {
+  PlanRequest request;
+  request.places = {{"overlap_tensor", "--overlap-tensor"}};
+  Plan plan;
+  plan.framework = Framework::pytorch;
+  plan.host = Host::eager;
+  plan.precision = plan.weight_dtype = plan.gradient_dtype = plan.parameter_dtype = DType::bf16;
+  plan.overlap_tensor = true;
+  plan.ranks = plan.tensor = 2;
+  const Model model = small_model();
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("--overlap-tensor has no effect: without plan.sequence_parallel tensor ranks exchange "
+                          "nothing that can run beside a product"));
+  Plan other = plan;
+  other.sequence_parallel = true;
+  EXPECT_THAT(settings_without_effect(request, other, model), IsEmpty());
+  other = plan;
+  other.framework = Framework::megatron;
+  EXPECT_THAT(settings_without_effect(request, other, model), IsEmpty());
 }
 
 TEST(PlanNotes, ZeRO3HasNoBuckets) {

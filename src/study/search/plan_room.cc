@@ -1,8 +1,11 @@
 #include "study/search/plan_room.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
+#include "base/units_text.h"
 #include "study/search/axes.h"
 
 namespace armilla {
@@ -39,6 +42,12 @@ PlanRoom::PlanRoom(const SearchRequest& request) : space_(request), memory_share
     evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study));
   if (space_.bases().size() > kMostBases)
     throw Error("machine", "too many combinations of machines and ranks", "list fewer");
+}
+
+std::optional<BrokenLimit> PlanRoom::broken(const MemoryUse& memory) const {
+  if (fits(memory)) return std::nullopt;
+  return BrokenLimit{"memory", fmt::format("needs {} of the {} that it may take", to_text(memory.needed()),
+                                           to_text(room(memory)))};
 }
 
 std::string PlanRoom::perform(const Piece& piece) {
