@@ -129,11 +129,11 @@ struct SearchResult {
   // What nothing simulated is better in, by the last of these, and which plans that are.
   std::vector<SearchObjective> front_of = {SearchObjective::time, SearchObjective::memory};
   std::vector<PlanOutcome> front;
-  bool whole_front = false;                  // else that of what the ranking needed
-  std::vector<PlanOutcome> simulated;        // all of them, in the order of the ranking
-  std::vector<Neighbour> neighbours;         // of the best, where asked for
-  std::vector<SearchEdge> edges;             // where more is worth trying
-  std::vector<std::string> notes;            // what else to know of the ranking
+  bool whole_front = false;            // else that of what the ranking needed
+  std::vector<PlanOutcome> simulated;  // all of them, in the order of the ranking
+  std::vector<Neighbour> neighbours;   // of the best, where asked for
+  std::vector<SearchEdge> edges;       // where more is worth trying
+  std::vector<std::string> notes;      // what else to know of the ranking
   // Where nothing is left, of what does not fit: what needs least, not simulated. Beside `late` it may be
   // within deadline and budget.
   std::optional<PlanOutcome> nearest;
@@ -143,6 +143,7 @@ struct SearchResult {
   Refusal refusal_of_given;
   // Where nothing that fits is within deadline and budget: what comes nearest to them.
   std::optional<PlanOutcome> late;
+  bool late_beside_unfit = false;  // and others that may come nearer do not fit
   // Where nothing fits and everything is beyond deadline or budget: of the plan nearest to these.
   std::optional<LateBound> late_bound;
   std::optional<Money> budget;  // of the whole training

@@ -187,15 +187,17 @@ class SearchCommand final : public Command {
   std::string nothing_found(const SearchResult& result) const {
     if (result.late) {
       // What does not fit may be within them.
-      return fmt::format("{} is within {}: {}", result.nearest ? "no plan that fits" : "no plan", limits(),
-                         nearest_to_limits(result.late->iteration, result.late->training_cost(), ""));
+      return fmt::format(
+          "{} is within {}: {}", result.nearest ? "no plan that fits" : "no plan", limits(),
+          nearest_to_limits(result.late->iteration, result.late->training_cost(),
+                            result.late_beside_unfit && !result.nearest ? " that fits" : "", ""));
     }
     if (!result.nearest) return "no plan of the space can be run";
     const std::string needs = needs_of(result);
     if (!result.late_bound) return "no plan fits: the nearest " + needs;
     return fmt::format(
         "no plan fits, nor is one within {}: the smallest {}, {}", limits(), needs,
-        nearest_to_limits(result.late_bound->iteration, result.late_bound->training_cost, "at least "));
+        nearest_to_limits(result.late_bound->iteration, result.late_bound->training_cost, "", "at least "));
   }
   static std::string needs_of(const SearchResult& result) {
     return fmt::format("needs {} of {}", to_text(result.nearest->memory.needed()),
@@ -207,11 +209,11 @@ class SearchCommand final : public Command {
     if (deadline_.empty()) return "the budget of " + budget_;
     return fmt::format("the deadline of {} and the budget of {}", deadline_, budget_);
   }
-  std::string nearest_to_limits(Time iteration, const std::optional<Money>& cost,
+  std::string nearest_to_limits(Time iteration, const std::optional<Money>& cost, std::string_view which,
                                 std::string_view least) const {
-    if (budget_.empty()) return fmt::format("the fastest takes {}{}", least, to_text(iteration));
-    if (deadline_.empty()) return fmt::format("the cheapest costs {}{}", least, to_text(*cost));
-    return fmt::format("the nearest to them takes {0}{1} and costs {0}{2}", least, to_text(iteration),
+    if (budget_.empty()) return fmt::format("the fastest{} takes {}{}", which, least, to_text(iteration));
+    if (deadline_.empty()) return fmt::format("the cheapest{} costs {}{}", which, least, to_text(*cost));
+    return fmt::format("the nearest{0} takes {1}{2} and costs {1}{3}", which, least, to_text(iteration),
                        to_text(*cost));
   }
   std::string room_hint(const SearchResult& result) const {
@@ -238,7 +240,10 @@ class SearchCommand final : public Command {
   }
   std::string hint_of(const SearchResult& result) const {
     if (result.late) return hint_of_late(result);
-    if (result.late_bound) return "try more ranks or other machines, or list more values of what is fixed";
+    if (result.late_bound)
+      return fmt::format("try {} other machines, or list more values of what is fixed{}",
+                         budget_.empty() ? "more ranks or" : "other numbers of ranks or",
+                         memory_share_ == "1" ? "" : ", with a larger --memory-share");
     if (!result.nearest) {
       const std::string refusal = main_refusal(result);
       return refusal.empty() ? "list more values" : "what stands in the way: " + refusal;

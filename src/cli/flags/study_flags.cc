@@ -145,7 +145,7 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--zero", "plan.zero", "STAGE", "ZeRO stage, 0 to 3 (default 0)", Value::scalar,
               "ZeRO stage, 0 to 3 (default: tries 0 and 1)"},
     StudyFlag{"--hybrid-shard", "plan.hybrid_shard", "N",
-              "shard within groups of so many replicas (default: over all)"},
+              "shard within groups of so many ranks of --dp x --cp (default: over all)"},
     StudyFlag{"--recompute", "plan.recompute", "NAME",
               "none, selective, operators, full, block or block:N (default none)", Value::scalar,
               "none, selective, operators, full, block or block:N (default: tries none, selective and full)"},

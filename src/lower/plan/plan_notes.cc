@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lower/pipeline_schedule.h"
+#include "lower/plan/idle_overlap.h"
 #include "lower/shard/shard_recompute.h"
 #include "lower/shard/shard_work.h"
 #include "lower/shard_layout.h"
@@ -16,31 +17,6 @@ namespace {
 bool has_convolutions(const Plan& plan, const Model& model) {
   return std::ranges::any_of(model.operators,
                              [&](const Operator& op) { return wants_channels_last(op, plan.precision); });
-}
-
-// Whether plan.overlap_tensor divides the model as if it were not set: DTensor waits for what it reduces, and
-// only what is gathered and scattered is exchanged beside products. Cost: O(operators).
-bool overlaps_nothing(Plan plan, const Model& model) {
-  if (!plan.overlap_tensor || plan.tensor == 1 || plan.overlap_tensor_gradients || model.blocks.empty())
-    return false;
-  // Which has workspaces for it (role_memory).
-  if (plan.framework == Framework::megatron && plan.host != Host::compiled) return false;
-  const ShardedModel with = shard_model(model, plan, 0, "plan");
-  plan.overlap_tensor = false;
-  const ShardedModel without = shard_model(model, plan, 0, "plan");
-  const auto are_alike = [](const BlockShape& a, const BlockShape& b) {
-    return a.forward == b.forward && a.recompute == b.recompute && a.backward == b.backward &&
-           a.saved == b.saved && a.working == b.working;
-  };
-  return with.works == without.works && std::ranges::equal(with.shapes, without.shapes, are_alike);
-}
-
-std::string why_nothing_overlaps(const Plan& plan) {
-  if (schedule_of(plan).overlaps_passes)
-    return fmt::format("plan.schedule {} overlaps what tensor ranks exchange anyway", plan.schedule);
-  if (!plan.sequence_parallel)
-    return "without plan.sequence_parallel tensor ranks exchange nothing that can run beside a product";
-  return "no product of the model can run beside what tensor ranks exchange";
 }
 
 }  // namespace

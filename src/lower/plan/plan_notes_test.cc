@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "lower/shard/shard_testing.h"
 #include "read/read.h"
 
 namespace armilla {
@@ -167,18 +168,20 @@ TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
 TEST(PlanNotes, TensorRanksOverlapOnlyWhatCanRunBesideProducts) {
   PlanRequest request;
   request.places = {{"overlap_tensor", "--overlap-tensor"}};
-  Plan plan;
+  Plan plan = plan_of(2);
   plan.framework = Framework::pytorch;
   plan.host = Host::eager;
-  plan.precision = plan.weight_dtype = plan.gradient_dtype = plan.parameter_dtype = DType::bf16;
   plan.overlap_tensor = true;
-  plan.ranks = plan.tensor = 2;
-  const Model model = small_model();
+  const Model model = zoo_model("gpt2-345m");
   EXPECT_THAT(settings_without_effect(request, plan, model),
-              ElementsAre("--overlap-tensor has no effect: without plan.sequence_parallel tensor ranks exchange "
-                          "nothing that can run beside a product"));
+              ElementsAre("--overlap-tensor has no effect: PyTorch waits for every all-reduce; under "
+                          "plan.sequence_parallel or plan.host compiled products would run beside what is "
+                          "exchanged"));
   Plan other = plan;
   other.sequence_parallel = true;
+  EXPECT_THAT(settings_without_effect(request, other, model), IsEmpty());
+  other = plan;
+  other.host = Host::compiled;
   EXPECT_THAT(settings_without_effect(request, other, model), IsEmpty());
   other = plan;
   other.framework = Framework::megatron;
@@ -206,9 +209,10 @@ TEST(PlanNotes, TensorsAreSharedOutUnderZeRO1AmongReplicas) {
   plan.zero_partition = ZeroPartition::tensors;
   EXPECT_THAT(settings_without_effect(request, plan, {}),
               ElementsAre("plan.zero_partition has no effect: plan.zero is 0"));
-  plan.zero_stage = 1;
+  plan.zero_stage = request.plan.zero_stage = 1;
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
   plan.ranks = 1;
+  plan.zero_stage = 0;  // as resolved
   EXPECT_THAT(
       settings_without_effect(request, plan, {}),
       ElementsAre("plan.zero_partition has no effect: there are no data-parallel ranks to share out for"));

@@ -224,8 +224,8 @@ std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::s
               {"plan.global_batch", "plan.data"});
 }
 
-// ZeRO without anybody to share states with is none: settings_without_effect says so. (What is no legal plan is
-// left to be refused.)
+// ZeRO without anybody to share states with is none: settings_without_effect says so. (What is no legal plan
+// is left to be refused.)
 void drop_idle_sharding(Plan& plan) {
   const bool alone = plan.data() * plan.context == 1 &&
                      (plan.expert < 1 || plan.experts_tensor() < 1 || plan.expert_data() <= 1);

@@ -11,8 +11,7 @@
 namespace armilla {
 
 double SearchLimits::dollars(const PlanSize& plan, Time iteration) const {
-  const std::optional<Money> cost =
-      cost_of(space_.bases()[plan.base].study.machine, plan.ranks, iteration);
+  const std::optional<Money> cost = cost_of(space_.bases()[plan.base].study.machine, plan.ranks, iteration);
   return cost ? cost->value : 0;
 }
 
@@ -41,8 +40,8 @@ std::optional<BrokenLimit> SearchLimits::broken(const PlanSize& plan, Time itera
   if (!request_.budget) return std::nullopt;
   const Money cost = training_cost(plan, iteration);
   if (cost <= *request_.budget) return std::nullopt;
-  return BrokenLimit{
-      "budget", fmt::format("costs {}{}, and the budget is {}", least, to_text(cost), to_text(*request_.budget))};
+  return BrokenLimit{"budget", fmt::format("costs {}{}, and the budget is {}", least, to_text(cost),
+                                           to_text(*request_.budget))};
 }
 
 }  // namespace armilla

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "base/units_text.h"
@@ -28,6 +29,13 @@ Outcome memory_json(const MemoryUse& use) {
 
 std::string reason_of(const Error& error) {
   if (error.keys.empty()) return "not legal";
+  // Products of degrees that are not the ranks name them all.
+  constexpr std::size_t kWholeProduct = 3;
+  const std::set<std::string_view> keys(error.keys.begin(), error.keys.end());
+  const auto is_degree = [](std::string_view key) {
+    return key == "plan.tensor" || key == "plan.context" || key == "plan.data" || key == "plan.pipeline";
+  };
+  if (keys.size() >= kWholeProduct && std::ranges::all_of(keys, is_degree)) return "degrees";
   const auto is_searched = [](std::string_view key) {
     constexpr std::string_view kPlan = "plan.";
     return key.starts_with(kPlan) &&

@@ -565,15 +565,14 @@ class Search {
       const Candidate& plan = simulated_[i].candidate;
       tell_exposed(plans_.prepare(plan.base, plan.point), result_.ranking[i]);
     }
-    result_.neighbours =
-        neighbours_of(plans_, best.base, best.point,
-                      [&](Neighbour& neighbour, std::size_t base, const PlanPrepared& plan,
-                          std::vector<std::string> values) {
-                        neighbour.outcome = outcome_beside(base, plan, std::move(values));
-                        if (!neighbour.outcome) return;
-                        tell_exposed(plan, *neighbour.outcome);
-                        neighbour.broken = broken_by(base, *neighbour.outcome);
-                      });
+    result_.neighbours = neighbours_of(plans_, best.base, best.point,
+                                       [&](Neighbour& neighbour, std::size_t base, const PlanPrepared& plan,
+                                           std::vector<std::string> values) {
+                                         neighbour.outcome = outcome_beside(base, plan, std::move(values));
+                                         if (!neighbour.outcome) return;
+                                         tell_exposed(plan, *neighbour.outcome);
+                                         neighbour.broken = broken_by(base, *neighbour.outcome);
+                                       });
   }
 
   // The limit of the search that a plan beside the best breaks.
@@ -664,6 +663,7 @@ class Search {
     if (!result_.complete) return;
     if (nearest_late_) {
       result_.late = outcome_of(*nearest_late_);
+      result_.late_beside_unfit = nearest_ || nearest_of_late_;
     } else if (!nearest_ && nearest_of_late_) {
       nearest_ = nearest_of_late_;
       const Candidate& late = late_.front();
@@ -688,9 +688,8 @@ class Search {
       return std::tuple(limits_.strain(late.size(), late.bound), late.base, late.point);
     });
     for (const Candidate& candidate : late_) {
-      if (nearest_late_ &&
-          limits_.strain(nearest_late_->candidate.size(), nearest_late_->iteration) <
-              limits_.strain(candidate.size(), candidate.bound))
+      if (nearest_late_ && limits_.strain(nearest_late_->candidate.size(), nearest_late_->iteration) <
+                               limits_.strain(candidate.size(), candidate.bound))
         return;
       if (is_stopped()) return;
       const Outcome outcome = Outcome::parse(plans_.perform(
@@ -735,11 +734,11 @@ class Search {
   std::multiset<double> best_;     // scores of the best so far, at most `top`
   std::optional<Time> best_time_;  // of the first of them
   std::chrono::steady_clock::time_point simulating_since_;
-  std::vector<Scores> front_;         // of what was simulated so far
-  std::optional<Simulated> nearest_;  // of what does not fit: what needs least
-  std::vector<Candidate> late_;       // beyond a limit by their bounds
+  std::vector<Scores> front_;                                // of what was simulated so far
+  std::optional<Simulated> nearest_;                         // of what does not fit: what needs least
+  std::vector<Candidate> late_;                              // beyond a limit by their bounds
   std::optional<Simulated> nearest_late_, nearest_of_late_;  // of them: what fits, and what does not
-  std::vector<Simulated> simulated_;  // as they came
+  std::vector<Simulated> simulated_;                         // as they came
 };
 
 }  // namespace

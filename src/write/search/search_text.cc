@@ -193,8 +193,7 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
       return broken && broken->limit == limit ? ", " + reason_text(limit) : std::string();
     };
     table.rows.push_back({name, to_text(other.iteration) + beyond("deadline") + beyond("budget"),
-                          over_best(result, other),
-                          signed_time(other.compute, best.compute),
+                          over_best(result, other), signed_time(other.compute, best.compute),
                           signed_time(other.exposed_communication, best.exposed_communication),
                           signed_time(idle(other), idle(best)),
                           to_text(other.memory.needed()) + beyond("memory")});
@@ -233,14 +232,16 @@ std::string what_comes_near_text(const SearchResult& result, const TextStyle& st
     const PlanOutcome& plan = *result.late;
     // What does not fit may be within them.
     const std::string_view which = result.nearest ? "No plan that fits" : "No plan";
-    text = wrap(result.budget
-                    ? fmt::format("{} is within the limits. The nearest takes {} for an iteration and costs {} "
-                                  "for the whole training: {}",
-                                  which, to_text(plan.iteration), to_text(*plan.training_cost()),
-                                  plan_text(result, plan))
-                    : fmt::format("{} is within the deadline. The fastest takes {}: {}", which,
-                                  to_text(plan.iteration), plan_text(result, plan)),
-                "", style.width);
+    const std::string_view of_those = result.late_beside_unfit && !result.nearest ? " that fits" : "";
+    text =
+        wrap(result.budget
+                 ? fmt::format("{} is within the limits. The nearest{} takes {} for an iteration and costs "
+                               "{} for the whole training: {}",
+                               which, of_those, to_text(plan.iteration), to_text(*plan.training_cost()),
+                               plan_text(result, plan))
+                 : fmt::format("{} is within the deadline. The fastest{} takes {}: {}", which, of_those,
+                               to_text(plan.iteration), plan_text(result, plan)),
+             "", style.width);
   }
   if (!result.nearest) return text;
   const PlanOutcome& plan = *result.nearest;
