@@ -70,12 +70,15 @@ bool overlaps_nothing(Plan plan, const Model& model) {
   return with.works == without.works && std::ranges::equal(with.shapes, without.shapes, are_alike);
 }
 
-std::string why_nothing_overlaps(const Plan& plan) {
+std::string why_nothing_overlaps(const Plan& plan, const Model& model) {
   if (schedule_of(plan).overlaps_passes)
     return fmt::format("plan.schedule {} overlaps what tensor ranks exchange anyway", plan.schedule);
-  if (!plan.sequence_parallel && keeps_exchanges_in_order(plan))
-    return "PyTorch waits for every all-reduce; under plan.sequence_parallel or plan.host compiled products "
-           "would run beside what is exchanged";
+  if (!plan.sequence_parallel && keeps_exchanges_in_order(plan)) {
+    return fmt::format(
+        "PyTorch waits for every all-reduce; under {}plan.host compiled products would run beside what is "
+        "exchanged",
+        model.facts.sequence > 0 ? "plan.sequence_parallel or " : "");
+  }
   return "no product of the model can run beside what tensor ranks exchange";
 }
 

@@ -11,6 +11,6 @@ namespace armilla {
 // Cost: the model is divided twice, and a square of the steps of a block.
 bool overlaps_nothing(Plan plan, const Model& model);
 // Of such a plan, why: "PyTorch waits for every all-reduce; ..."
-std::string why_nothing_overlaps(const Plan& plan);
+std::string why_nothing_overlaps(const Plan& plan, const Model& model);
 
 }  // namespace armilla

@@ -35,7 +35,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
   note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
   if (request.places.contains("overlap_tensor") && overlaps_nothing(plan, model))
-    note(true, "overlap_tensor", why_nothing_overlaps(plan));
+    note(true, "overlap_tensor", why_nothing_overlaps(plan, model));
   note(plan.tensor == 1 && plan.overlap_tensor_gradients, "overlap_tensor_gradients", kTensor);
   note(plan.tensor > 1 && plan.overlap_tensor && plan.overlap_tensor_gradients, "overlap_tensor_gradients",
        "plan.overlap_tensor overlaps the backward pass, too");
