@@ -122,7 +122,14 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   }
   // Data and context ranks hold the same weights; experts have replicas of their own.
   const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;
-  note(alone && request.plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");
+  note(alone && request.plan.zero_stage > 0 && plan.zero_stage == 0, "zero",
+       "there are no data-parallel ranks to share states with");
+  if (const auto place = request.places.find("zero");
+      alone && plan.zero_stage > 0 && place != request.places.end())
+    notes.push_back(
+        fmt::format("{} shares nothing out, since there are no data-parallel ranks; how FSDP updates "
+                    "weights and holds gradients is counted all the same",
+                    place->second));
   note(request.plan.zero_stage == 0, "zero_partition", "plan.zero is 0");
   note(alone && request.plan.zero_stage > 0, "zero_partition",
        "there are no data-parallel ranks to share out for");

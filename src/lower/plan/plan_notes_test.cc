@@ -158,6 +158,12 @@ TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
   plan.ranks = plan.tensor = 8;
   EXPECT_THAT(settings_without_effect(request, plan, {}),
               ElementsAre("--zero 3 has no effect: there are no data-parallel ranks to share states with"));
+  plan.framework = Framework::pytorch;
+  plan.zero_stage = 3;
+  EXPECT_THAT(
+      settings_without_effect(request, plan, {}),
+      ElementsAre("--zero 3 shares nothing out, since there are no data-parallel ranks; how FSDP updates "
+                  "weights and holds gradients is counted all the same"));
   plan.tensor = 4;
   plan.zero_stage = 3;
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());

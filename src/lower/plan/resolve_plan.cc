@@ -231,6 +231,8 @@ void drop_idle_sharding(Plan& plan) {
                      (plan.expert < 1 || plan.experts_tensor() < 1 || plan.expert_data() <= 1);
   if (!alone || plan.zero_stage < 1 || plan.zero_stage > 3 || plan.hybrid_shard < 0 || plan.hybrid_shard > 1)
     return;
+  // FSDP of one replica updates weights and holds gradients in its own way all the same.
+  if (plan.framework == Framework::pytorch && plan.zero_stage > 1) return;
   plan.zero_stage = 0;
   plan.hybrid_shard = 0;
 }

@@ -151,6 +151,14 @@ TEST(ResolvePlan, ShardingAloneIsNone) {
   const auto zero = [](const Change& change) { return resolved(change).zero_stage; };
   EXPECT_EQ(zero([](PlanRequest& r) { r.ranks = r.tensor = 4, r.plan.zero_stage = 3; }), 0);
   EXPECT_EQ(zero([](PlanRequest& r) { r.ranks = 4, r.tensor = 2, r.plan.zero_stage = 3; }), 3);
+  // FSDP does more than share out.
+  const auto of_pytorch = [&](int stage) {
+    return zero([&](PlanRequest& r) {
+      r.ranks = r.tensor = 4, r.plan.zero_stage = stage, r.plan.framework = Framework::pytorch;
+    });
+  };
+  EXPECT_EQ(of_pytorch(1), 0);
+  EXPECT_EQ(of_pytorch(3), 3);
   EXPECT_EQ(zero([](PlanRequest& r) { r.ranks = 4, r.tensor = r.context = 2, r.plan.zero_stage = 3; }), 3);
   EXPECT_EQ(zero([](PlanRequest& r) {
               r.ranks = r.tensor = 4, r.plan.zero_stage = 3, r.plan.expert = 2, r.plan.expert_tensor = 1;

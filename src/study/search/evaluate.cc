@@ -658,7 +658,7 @@ std::string text_of(const Plan& plan) {
   const bool pipelined = plan.pipeline > 1, tensor = plan.tensor > 1,
              replicated = plan.context * plan.data() > 1;
   const bool scheduled = pipelined || !orders_like_1f1b(plan);
-  const int zero = plan.zero_stage;  // none in a resolved plan without replicas
+  const int zero = plan.zero_stage;  // of a resolved plan: none where it would do nothing
   std::string order;
   for (const Axis axis : plan.order) {
     const std::int64_t degree = axis == Axis::tensor     ? plan.tensor
