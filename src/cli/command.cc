@@ -177,10 +177,8 @@ void refuse_empty_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 0) continue;  // a flag
     option->check(
-        [](const std::string& value) {
-          return value.empty() ? std::string("the value is empty") : std::string();
-        },
-        "", "");
+        [](const std::string& value) { return value.empty() ? std::string(kEmptyValue) : std::string(); }, "",
+        "");
   }
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     refuse_empty_values(*command);

@@ -60,6 +60,9 @@ struct Example {
   std::string_view help;
 };
 
+// What the parser says of "--tp ''".
+inline constexpr std::string_view kEmptyValue = "the value is empty";
+
 struct CommandInfo {
   std::string_view name;
   std::string_view help;

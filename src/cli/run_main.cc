@@ -188,7 +188,10 @@ Error explain(const CLI::ParseError& error, const CLI::App& app, const std::vect
                    suggest(arguments.front(), verbs));
     }
   }
-  return Error(where, in_our_words(error.what(), command), verbs.empty() ? help : suggest("", verbs));
+  const std::string said = in_our_words(error.what(), command);
+  if (said.ends_with(kEmptyValue))
+    return Error(where, said, "give one, or leave the flag out (a shell variable that is not set is empty)");
+  return Error(where, said, verbs.empty() ? help : suggest("", verbs));
 }
 
 // Nothing at all, "help" and "help VERB" ask for what --help prints.

@@ -173,7 +173,7 @@ struct Plan {
   ZeroPartition zero_partition = ZeroPartition::elements;
   bool prefetch = true;           // ZeRO-3: the next block is gathered while this one computes
   bool reshard = true;            // ZeRO-3: gathered weights are freed after the forward pass
-  std::int64_t hybrid_shard = 0;  // ZeRO within groups of so many replicas, copies across them; 0: over all
+  std::int64_t hybrid_shard = 0;  // ZeRO within so many of the ranks of data x context; 0: over all of them
   // ZeRO-2 and 3: gradients are reduced after the last micro-batch alone and whole until then
   // (FSDP's no_sync).
   bool no_sync = false;

@@ -41,17 +41,15 @@ const Neighbour* what_matters_most(const SearchResult& result) {
   const auto score = [&](const Neighbour& neighbour) {
     return score_of(result.objective, neighbour.outcome->figures());
   };
-  const auto fits = [](const Neighbour& neighbour) {
-    return neighbour.outcome && neighbour.outcome->memory.fits();
-  };
+  const auto counts = [](const Neighbour& neighbour) { return neighbour.outcome && !neighbour.broken; };
   // What a knob costs together with another is not its own price: such neighbours count where there are no
   // others.
   const bool any_alone = std::ranges::any_of(result.neighbours, [&](const Neighbour& neighbour) {
-    return fits(neighbour) && neighbour.needs.empty();
+    return counts(neighbour) && neighbour.needs.empty();
   });
   std::map<std::string, const Neighbour*> best;  // by key
   for (const Neighbour& neighbour : result.neighbours) {
-    if (!fits(neighbour) || (any_alone && !neighbour.needs.empty())) continue;
+    if (!counts(neighbour) || (any_alone && !neighbour.needs.empty())) continue;
     const Neighbour*& known = best[neighbour.key];
     if (known == nullptr || score(neighbour) < score(*known)) known = &neighbour;
   }

@@ -90,12 +90,25 @@ struct SearchSpaceUse {
   std::map<std::string, Refusal> refusals;  // by reason
 };
 
+// Of memory, deadline and budget, the one that a plan is refused for.
+struct BrokenLimit {
+  std::string limit;  // "memory": as in SearchSpaceUse::refusals
+  std::string how;    // "needs 56.89 GiB of the 47.79 GiB that it may take"
+};
+
 // The best plan with one axis changed, and another where the first alone is not legal.
 struct Neighbour {
   std::string key, value;                // what is changed
   std::optional<PlanOutcome> outcome{};  // nothing: refused
   std::string refusal{};                 // of what is changed alone
   std::string needs{}, needed_value{};   // the other axis, if any
+  std::optional<BrokenLimit> broken{};   // by the outcome, which is then no alternative to the best
+};
+
+// What plans take at least that were refused for it without being simulated.
+struct LateBound {
+  Time iteration;
+  std::optional<Money> training_cost{};  // where there is a budget
 };
 
 // The best plan has the last number of an axis that the user did not name, and would be better with
@@ -116,25 +129,30 @@ struct SearchResult {
   // What nothing simulated is better in, by the last of these, and which plans that are.
   std::vector<SearchObjective> front_of = {SearchObjective::time, SearchObjective::memory};
   std::vector<PlanOutcome> front;
-  bool whole_front = false;                  // else that of what the ranking needed
-  std::vector<PlanOutcome> simulated;        // all of them, in the order of the ranking
-  std::vector<Neighbour> neighbours;         // of the best, where asked for
-  std::vector<SearchEdge> edges;             // where more is worth trying
-  std::vector<std::string> notes;            // what else to know of the ranking
-  std::optional<PlanOutcome> nearest;        // where nothing fits: what needs least, not simulated
+  bool whole_front = false;            // else that of what the ranking needed
+  std::vector<PlanOutcome> simulated;  // all of them, in the order of the ranking
+  std::vector<Neighbour> neighbours;   // of the best, where asked for
+  std::vector<SearchEdge> edges;       // where more is worth trying
+  std::vector<std::string> notes;      // what else to know of the ranking
+  // Where nothing is left, of what does not fit: what needs least, not simulated. Beside `late` it may be
+  // within deadline and budget.
+  std::optional<PlanOutcome> nearest;
   Bytes nearest_room;                        // that it may take of its device's memory
   std::vector<std::string> nearest_changes;  // that would make it fit, in words of a study file
   // Where no plan is legal and what the user gave suffices for that, without what a search varies by itself.
   Refusal refusal_of_given;
   // Where nothing that fits is within deadline and budget: what comes nearest to them.
   std::optional<PlanOutcome> late;
+  bool late_beside_unfit = false;  // and others that may come nearer do not fit
+  // Where nothing fits and everything is beyond deadline or budget: of the plan nearest to these.
+  std::optional<LateBound> late_bound;
   std::optional<Money> budget;  // of the whole training
   bool complete = true;         // false: interrupted
   double elapsed_seconds = 0;
 };
 
-// Of all knobs, by the best of its other values that is legal and fits, the one that is worth most: that
-// neighbour. Null: none is.
+// Of all knobs, by the best of its other values that is legal and within all limits, the one that is worth
+// most: that neighbour. Null: none is.
 const Neighbour* what_matters_most(const SearchResult& result);
 
 }  // namespace armilla

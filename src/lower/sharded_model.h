@@ -62,11 +62,13 @@ struct PassStep {
   // Steps of the same pass it needs. Empty: only what the pass as a whole waits for. Computations run in
   // order anyway.
   std::vector<std::uint32_t> after;
+  friend bool operator==(const PassStep&, const PassStep&) = default;
 };
 
 // Steps in order of issue; the last computation and whatever nobody waits for end it.
 struct Pass {
   std::vector<PassStep> steps;
+  friend bool operator==(const Pass&, const Pass&) = default;
 };
 
 // Tensors of equal size.

@@ -186,34 +186,69 @@ class SearchCommand final : public Command {
   // found.
   std::string nothing_found(const SearchResult& result) const {
     if (result.late) {
-      const std::string takes = to_text(result.late->iteration);
-      if (budget_.empty())
-        return fmt::format("no plan is within the deadline of {}: the fastest takes {}", deadline_, takes);
-      const std::string costs = to_text(*result.late->training_cost());
-      if (deadline_.empty())
-        return fmt::format("no plan is within the budget of {}: the cheapest costs {}", budget_, costs);
+      // What does not fit may be within them.
       return fmt::format(
-          "no plan is within the deadline of {} and the budget of {}: the nearest takes {} and costs {}",
-          deadline_, budget_, takes, costs);
+          "{} is within {}: {}", result.nearest ? "no plan that fits" : "no plan", limits(),
+          nearest_to_limits(result.late->iteration, result.late->training_cost(),
+                            result.late_beside_unfit && !result.nearest ? " that fits" : "", ""));
     }
     if (!result.nearest) return "no plan of the space can be run";
-    return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
+    const std::string needs = needs_of(result);
+    if (!result.late_bound) return "no plan fits: the nearest " + needs;
+    return fmt::format(
+        "no plan fits, nor is one within {}: the smallest {}, {}", limits(), needs,
+        nearest_to_limits(result.late_bound->iteration, result.late_bound->training_cost, "", "at least "));
+  }
+  static std::string needs_of(const SearchResult& result) {
+    return fmt::format("needs {} of {}", to_text(result.nearest->memory.needed()),
                        to_text(result.nearest_room));
   }
-  std::string hint_of(const SearchResult& result) const {
-    if (result.late) {
-      return fmt::format("{}list more values of what is fixed",
-                         budget_.empty()     ? "try more ranks or a faster machine, or "
-                         : deadline_.empty() ? "try fewer ranks or another machine, or "
-                                             : "try other numbers of ranks or another machine, or ");
+  // "the deadline of 2s"
+  std::string limits() const {
+    if (budget_.empty()) return "the deadline of " + deadline_;
+    if (deadline_.empty()) return "the budget of " + budget_;
+    return fmt::format("the deadline of {} and the budget of {}", deadline_, budget_);
+  }
+  std::string nearest_to_limits(Time iteration, const std::optional<Money>& cost, std::string_view which,
+                                std::string_view least) const {
+    if (budget_.empty()) return fmt::format("the fastest{} takes {}{}", which, least, to_text(iteration));
+    if (deadline_.empty()) return fmt::format("the cheapest{} costs {}{}", which, least, to_text(*cost));
+    return fmt::format("the nearest{0} takes {1}{2} and costs {1}{3}", which, least, to_text(iteration),
+                       to_text(*cost));
+  }
+  std::string room_hint(const SearchResult& result) const {
+    return study_.as_typed(untried_room(result)) +
+           (memory_share_ == "1" ? "" : ", or a larger --memory-share");
+  }
+  // Where plans fit, and none of them is within the limits.
+  std::string hint_of_late(const SearchResult& result) const {
+    const auto unfit = result.space.refusals.find("memory");
+    if (!result.nearest || unfit == result.space.refusals.end()) {
+      return fmt::format("try {}, or list more values of what is fixed",
+                         budget_.empty()     ? "more ranks or a faster machine"
+                         : deadline_.empty() ? "fewer ranks or another machine"
+                                             : "other numbers of ranks or another machine");
     }
+    const std::int64_t plans = unfit->second.plans;
+    return fmt::format("{} that may be {} enough {} not fit, and {} {}: {}; or try {} machine",
+                       counted(plans, "plan"),
+                       budget_.empty()     ? "fast"
+                       : deadline_.empty() ? "cheap"
+                                           : "fast and cheap",
+                       plans == 1 ? "does" : "do", plans == 1 ? "it" : "the smallest", needs_of(result),
+                       room_hint(result), budget_.empty() ? "a faster" : "another");
+  }
+  std::string hint_of(const SearchResult& result) const {
+    if (result.late) return hint_of_late(result);
+    if (result.late_bound)
+      return fmt::format("try {} other machines, or list more values of what is fixed{}",
+                         budget_.empty() ? "more ranks or" : "other numbers of ranks or",
+                         memory_share_ == "1" ? "" : ", with a larger --memory-share");
     if (!result.nearest) {
       const std::string refusal = main_refusal(result);
       return refusal.empty() ? "list more values" : "what stands in the way: " + refusal;
     }
-    if (result.nearest_changes.empty())
-      return study_.as_typed(untried_room(result)) +
-             (memory_share_ == "1" ? "" : ", or a larger --memory-share");
+    if (result.nearest_changes.empty()) return room_hint(result);
     return study_.as_typed(fmt::format("what would make it fit, and what is needed then: {}",
                                        fmt::join(result.nearest_changes, "; ")));
   }

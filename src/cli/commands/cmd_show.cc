@@ -204,6 +204,9 @@ class ShowCommand final : public Command {
   }
 
   void execute(const Session& session) override {
+    if (yaml_ + dot_ + svg_ > 1)
+      throw Error(dot_ ? "--dot" : "--svg", fmt::format("is given beside {}", yaml_ ? "--yaml" : "--svg"),
+                  "each prints something else: give one of them");
     if (dot_ || svg_) {
       const Machine machine = names_topology(name_) || is_topology(name_)
                                   ? without_device(name_)

@@ -110,11 +110,18 @@ class SweepCommand final : public Command {
                         "the same command goes on");
     }
     if (result.count(SweepState::done) == 0)
-      throw Error("armilla sweep", "every run failed", "the messages above say why");
+      throw Error("armilla sweep", "every run failed",
+                  quiet_ ? first_message(result) : "the messages above say why");
     if (without_plot) throw Error(*without_plot);
   }
 
  private:
+  // Where nothing was printed.
+  static std::string first_message(const SweepResult& result) {
+    const auto first =
+        std::ranges::find_if(result.runs, [](const SweepRun& run) { return !run.message.empty(); });
+    return first == result.runs.end() ? std::string() : "the first says: " + first->message;
+  }
   static std::size_t open_of(const SweepResult& result) {
     return static_cast<std::size_t>(result.count(SweepState::open));
   }

@@ -145,7 +145,7 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--zero", "plan.zero", "STAGE", "ZeRO stage, 0 to 3 (default 0)", Value::scalar,
               "ZeRO stage, 0 to 3 (default: tries 0 and 1)"},
     StudyFlag{"--hybrid-shard", "plan.hybrid_shard", "N",
-              "shard within groups of so many replicas (default: over all)"},
+              "shard within groups of so many ranks of --dp x --cp (default: over all)"},
     StudyFlag{"--recompute", "plan.recompute", "NAME",
               "none, selective, operators, full, block or block:N (default none)", Value::scalar,
               "none, selective, operators, full, block or block:N (default: tries none, selective and full)"},
@@ -194,6 +194,18 @@ constexpr std::array kSwitches = {
     Switch{"--overlap-tensor", "plan.overlap_tensor",
            "tensor-parallel communication beside the products it feeds"},
 };
+
+// "plan.zero any" in hints, as it is typed where no flag stands for the key.
+void write_any(std::string& text, bool study) {
+  constexpr std::string_view kKey = "plan.", kAny = " any";
+  for (std::size_t at = 0; (at = text.find(kAny, at)) != std::string::npos; at += kAny.size()) {
+    const std::size_t before = text.find_last_of(" (", at - 1);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    if (at == 0 || text.compare(begin, kKey.size(), kKey) != 0) continue;
+    text.replace(at, 1, study ? ": " : "=");
+    if (!study) text.insert(begin, "--set ");
+  }
+}
 
 // Messages name keys; whoever typed flags is to read flags.
 void replace_key(std::string& text, std::string_view key, std::string_view flag) {
@@ -363,6 +375,7 @@ std::string StudyFlags::as_typed(std::string_view text) const {
   for (std::size_t i = 0; i < kStudyFlags.size(); ++i)
     put(kStudyFlags[i].key, kStudyFlags[i].flag, i < values.size() && !values[i].empty());
   for (std::size_t i = 0; i < kSwitches.size(); ++i) put(kSwitches[i].key, kSwitches[i].flag, switches[i]);
+  write_any(typed, study);
   return typed;
 }
 

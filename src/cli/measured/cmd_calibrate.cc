@@ -15,6 +15,7 @@
 #include "study/calibrate.h"
 #include "study/run.h"
 #include "write/text_table.h"
+#include "zoo/zoo.h"
 
 namespace armilla {
 namespace {
@@ -31,6 +32,7 @@ class CalibrateCommand final : public Command {
     app.add_option("--output,-o", output_, "write the machine with the factors to FILE")
         ->type_name("FILE")
         ->required();
+    app.add_flag("--quiet", quiet_, "print nothing but errors");
   }
 
   void execute(const Session& session) override {
@@ -46,6 +48,9 @@ class CalibrateCommand final : public Command {
     for (std::size_t i = 0; i < studies_.size(); ++i) {
       const std::string where = "--measured " + measured_[i];
       // Kept beside the study: it is read again with other factors, and they go into the machine's own keys.
+      if (!is_there(studies_[i]) && !is_path(studies_[i]))
+        throw Error(studies_[i], "is no study file",
+                    "write model, machine and plan into a file (docs/formats/study.md) and give its name");
       Config config = Config::read(studies_[i]);
       Study study = prepare_study(read_study(config));
       steps.push_back(
@@ -54,7 +59,7 @@ class CalibrateCommand final : public Command {
     const Calibration found = calibrate(steps, *session.meter);
     write_file(output_, found.machine);
     const Session people = for_people(session, {output_});
-    people.out << text(found, people.style());
+    if (!quiet_) people.out << text(found, people.style());
   }
 
  private:
@@ -94,6 +99,7 @@ class CalibrateCommand final : public Command {
 
   std::vector<std::string> studies_, measured_;
   std::string output_;
+  bool quiet_ = false;
 };
 
 }  // namespace

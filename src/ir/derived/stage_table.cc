@@ -246,8 +246,14 @@ std::vector<MemorySample> memory_over_time(const Run& run, const RankClass& rank
       continue;
     }
     const Time at = std::max(samples.back().at, moment.at_end ? interval->end : interval->start);
-    // What is freed at a moment can be given out again at the same.
-    if (between && samples.back().at == at) samples.pop_back();
+    // What is freed at a moment can be given out again at the same: a dip that takes no time is none. What is
+    // there at the end of a computation and gone with the next, such as gradients of a pass that are added up
+    // behind it, is a peak.
+    const auto is_dip = [&] {
+      const Bytes beside = samples.size() > 1 ? std::max(samples[samples.size() - 2].held, held) : held;
+      return samples.back().held <= beside;
+    };
+    if (between && samples.back().at == at && is_dip()) samples.pop_back();
     samples.push_back(sample);
     samples.back().at = at;
     between = moment.at_end;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace armilla {
 namespace {
 
@@ -168,6 +170,23 @@ TEST(MemoryOverTime, GradientsComeWhenTheyAreMade) {
   const std::vector<MemorySample> samples = memory_over_time(run, memory, 100);
   EXPECT_EQ(samples.front().held, Bytes(130));
   EXPECT_EQ(samples.back().held, memory.use.peak());
+}
+
+// All of a pass's gradients are there when its last block is done, and gone as the next pass begins.
+TEST(MemoryOverTime, KeepsThePeakBetweenTwoComputations) {
+  auto run = two_stages();
+  run.result.classes[0].computes = {{microseconds(0), microseconds(4), 0},
+                                    {microseconds(4), microseconds(7), 2}};
+  RoleMemory memory;
+  memory.use.gradients = Bytes(90);
+  memory.over_time = {{0, false, Bytes(30), Bytes(5), Bytes(40)},
+                      {0, true, Bytes(0), Bytes(0), Bytes(90)},
+                      {2, false, Bytes(30), Bytes(5), Bytes(0)},
+                      {2, true, Bytes(0), Bytes(0), Bytes(0)}};
+  const std::vector<MemorySample> samples = memory_over_time(run, memory, 100);
+  const MemorySample& fullest = *std::ranges::max_element(samples, {}, &MemorySample::held);
+  EXPECT_EQ(fullest.held, memory.use.peak());
+  EXPECT_EQ(fullest.at, microseconds(4));
 }
 
 TEST(MemoryOverTime, KeepsThePeakOfAComputationThatTakesNoTime) {

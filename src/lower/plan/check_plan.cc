@@ -62,8 +62,12 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
   if (plan.context > 1 && facts.sequence % pieces != 0) {
     throw Error(
         where,
-        fmt::format("{}plan.context {}{} does not divide the sequence of {} tokens", ring ? "twice " : "",
-                    plan.context, ring ? " (ring attention)" : "", facts.sequence),
+        ring ? fmt::format(
+                   "ring attention cuts a sequence into 2 x plan.context {0} = {1} pieces, and {2} tokens "
+                   "are no multiple of {1}",
+                   plan.context, pieces, facts.sequence)
+             : fmt::format("plan.context {} does not divide the sequence of {} tokens", plan.context,
+                           facts.sequence),
         fmt::format("model.sequence could be {}", nearest_multiples(pieces, facts.sequence)),
         {"plan.context"});
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lower/pipeline_schedule.h"
+#include "lower/plan/idle_overlap.h"
 #include "lower/shard/shard_recompute.h"
 #include "lower/shard/shard_work.h"
 #include "lower/shard_layout.h"
@@ -33,6 +34,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   constexpr std::string_view kTensor = "plan.tensor is 1", kPipeline = "plan.pipeline is 1";
   note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
   note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
+  if (request.places.contains("overlap_tensor") && overlaps_nothing(plan, model))
+    note(true, "overlap_tensor", why_nothing_overlaps(plan, model));
   note(plan.tensor == 1 && plan.overlap_tensor_gradients, "overlap_tensor_gradients", kTensor);
   note(plan.tensor > 1 && plan.overlap_tensor && plan.overlap_tensor_gradients, "overlap_tensor_gradients",
        "plan.overlap_tensor overlaps the backward pass, too");
@@ -119,9 +122,17 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   }
   // Data and context ranks hold the same weights; experts have replicas of their own.
   const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;
-  note(alone && plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");
-  note(plan.zero_stage == 0, "zero_partition", "plan.zero is 0");
-  note(alone && plan.zero_stage > 0, "zero_partition", "there are no data-parallel ranks to share out for");
+  note(alone && request.plan.zero_stage > 0 && plan.zero_stage == 0, "zero",
+       "there are no data-parallel ranks to share states with");
+  if (const auto place = request.places.find("zero");
+      alone && plan.zero_stage > 0 && place != request.places.end())
+    notes.push_back(
+        fmt::format("{} shares nothing out, since there are no data-parallel ranks; how FSDP updates "
+                    "weights and holds gradients is counted all the same",
+                    place->second));
+  note(request.plan.zero_stage == 0, "zero_partition", "plan.zero is 0");
+  note(alone && request.plan.zero_stage > 0, "zero_partition",
+       "there are no data-parallel ranks to share out for");
   note(plan.zero_stage == 0, "parameter_type", "weights are gathered under ZeRO only");
   note(plan.zero_stage == 3, "bucket", "ZeRO-3 exchanges gradients block by block");
   note(plan.zero_stage == 3, "first_bucket", "ZeRO-3 exchanges gradients block by block");

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "lower/shard/shard_testing.h"
 #include "read/read.h"
 
 namespace armilla {
@@ -152,13 +153,45 @@ TEST(PlanNotes, WhatFrameworksDoNeedsSomethingToDoItWith) {
 TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
   PlanRequest request;
   request.places = {{"zero", "--zero 3"}};
-  Plan plan;
-  plan.zero_stage = 3;
+  request.plan.zero_stage = 3;
+  Plan plan;  // as resolved: ZeRO without replicas is none
   plan.ranks = plan.tensor = 8;
   EXPECT_THAT(settings_without_effect(request, plan, {}),
               ElementsAre("--zero 3 has no effect: there are no data-parallel ranks to share states with"));
+  plan.framework = Framework::pytorch;
+  plan.zero_stage = 3;
+  EXPECT_THAT(
+      settings_without_effect(request, plan, {}),
+      ElementsAre("--zero 3 shares nothing out, since there are no data-parallel ranks; how FSDP updates "
+                  "weights and holds gradients is counted all the same"));
   plan.tensor = 4;
+  plan.zero_stage = 3;
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+}
+
+// PyTorch waits for what it reduces; under sequence parallelism gathers and scatters come in pieces, and a
+// compiled step reduces one sum beside another.
+TEST(PlanNotes, TensorRanksOverlapOnlyWhatCanRunBesideProducts) {
+  PlanRequest request;
+  request.places = {{"overlap_tensor", "--overlap-tensor"}};
+  Plan plan = plan_of(2);
+  plan.framework = Framework::pytorch;
+  plan.host = Host::eager;
+  plan.overlap_tensor = true;
+  const Model model = zoo_model("gpt2-345m");
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("--overlap-tensor has no effect: PyTorch waits for every all-reduce; under "
+                          "plan.sequence_parallel or plan.host compiled products would run beside what is "
+                          "exchanged"));
+  Plan other = plan;
+  other.sequence_parallel = true;
+  EXPECT_THAT(settings_without_effect(request, other, model), IsEmpty());
+  other = plan;
+  other.host = Host::compiled;
+  EXPECT_THAT(settings_without_effect(request, other, model), IsEmpty());
+  other = plan;
+  other.framework = Framework::megatron;
+  EXPECT_THAT(settings_without_effect(request, other, model), IsEmpty());
 }
 
 TEST(PlanNotes, ZeRO3HasNoBuckets) {
@@ -182,9 +215,10 @@ TEST(PlanNotes, TensorsAreSharedOutUnderZeRO1AmongReplicas) {
   plan.zero_partition = ZeroPartition::tensors;
   EXPECT_THAT(settings_without_effect(request, plan, {}),
               ElementsAre("plan.zero_partition has no effect: plan.zero is 0"));
-  plan.zero_stage = 1;
+  plan.zero_stage = request.plan.zero_stage = 1;
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
   plan.ranks = 1;
+  plan.zero_stage = 0;  // as resolved
   EXPECT_THAT(
       settings_without_effect(request, plan, {}),
       ElementsAre("plan.zero_partition has no effect: there are no data-parallel ranks to share out for"));

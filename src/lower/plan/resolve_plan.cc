@@ -157,10 +157,12 @@ class DegreesOfPlan {
     if (rest == 1) return;
     // How the rest is divided between two open degrees would be a guess.
     if (!pipeline_ && !tensor_) {
+      std::vector<std::string> keys = keys_of_degrees();
+      keys.insert(keys.end(), {"plan.tensor", "plan.pipeline"});
       throw Error(where_,
                   fmt::format("{} of {} ranks leaves {} for plan.tensor and plan.pipeline together",
                               degrees(), *ranks_, rest),
-                  "give one of the two", keys_of_degrees());
+                  "give one of the two", keys);
     }
     if (!pipeline_) {
       pipeline_ = rest;
@@ -220,6 +222,19 @@ std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::s
               fmt::format("plan.global_batch {} cannot be shared equally by plan.data {}", global, replicas),
               fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)),
               {"plan.global_batch", "plan.data"});
+}
+
+// ZeRO without anybody to share states with is none: settings_without_effect says so. (What is no legal plan
+// is left to be refused.)
+void drop_idle_sharding(Plan& plan) {
+  const bool alone = plan.data() * plan.context == 1 &&
+                     (plan.expert < 1 || plan.experts_tensor() < 1 || plan.expert_data() <= 1);
+  if (!alone || plan.zero_stage < 1 || plan.zero_stage > 3 || plan.hybrid_shard < 0 || plan.hybrid_shard > 1)
+    return;
+  // FSDP of one replica updates weights and holds gradients in its own way all the same.
+  if (plan.framework == Framework::pytorch && plan.zero_stage > 1) return;
+  plan.zero_stage = 0;
+  plan.hybrid_shard = 0;
 }
 
 // Micro-batches where nothing is said of them: one pass, or enough to fill a pipeline.
@@ -435,6 +450,7 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
   // 1F1B over several chunks per rank is the interleaved schedule (Narayanan et al. 2021).
   if (plan.virtual_stages > 1 && !schedule.over_chunks.empty()) plan.schedule = schedule.over_chunks;
   refuse_chunks_of_one_rank(plan, where);
+  drop_idle_sharding(plan);
   // Degrees first: what follows divides by them.
   plan.batch = plan.micro_batches = 1;
   resolve_types(request, described, plan);

@@ -146,6 +146,26 @@ TEST(ResolvePlan, ProposedMicroBatchesDivideTheBatch) {
             "  hint: it needs an even number, at least 4: plan.batch could be 4");
 }
 
+// With nobody to share states with; replicas of experts alone are somebody.
+TEST(ResolvePlan, ShardingAloneIsNone) {
+  const auto zero = [](const Change& change) { return resolved(change).zero_stage; };
+  EXPECT_EQ(zero([](PlanRequest& r) { r.ranks = r.tensor = 4, r.plan.zero_stage = 3; }), 0);
+  EXPECT_EQ(zero([](PlanRequest& r) { r.ranks = 4, r.tensor = 2, r.plan.zero_stage = 3; }), 3);
+  // FSDP does more than share out.
+  const auto of_pytorch = [&](int stage) {
+    return zero([&](PlanRequest& r) {
+      r.ranks = r.tensor = 4, r.plan.zero_stage = stage, r.plan.framework = Framework::pytorch;
+    });
+  };
+  EXPECT_EQ(of_pytorch(1), 0);
+  EXPECT_EQ(of_pytorch(3), 3);
+  EXPECT_EQ(zero([](PlanRequest& r) { r.ranks = 4, r.tensor = r.context = 2, r.plan.zero_stage = 3; }), 3);
+  EXPECT_EQ(zero([](PlanRequest& r) {
+              r.ranks = r.tensor = 4, r.plan.zero_stage = 3, r.plan.expert = 2, r.plan.expert_tensor = 1;
+            }),
+            3);
+}
+
 std::vector<std::int64_t> batches(const Change& change, bool described = true) {
   const Plan plan = resolved(change, described);
   return {plan.global_batch(), plan.batch, plan.micro_batch(), plan.micro_batches};
@@ -375,7 +395,8 @@ TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
             "plan: plan.tensor 2 does not divide the shared experts' feed-forward size 1001\n"
             "  hint: plan.tensor could be 1, or on other numbers of ranks 7");
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.context = 3; }),
-            "plan: twice plan.context 3 (ring attention) does not divide the sequence of 8192 tokens\n"
+            "plan: ring attention cuts a sequence into 2 x plan.context 3 = 6 pieces, and 8192 tokens are no "
+            "multiple of 6\n"
             "  hint: model.sequence could be 8190 or 8196");
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) {
               m.facts.sequence = 8100, p.context = 3, p.context_method = ContextMethod::all_to_all;

@@ -24,12 +24,12 @@ std::int64_t chosen_sequence(const ModelDescription& d, std::int64_t asked) {
   if (asked == 0) return d.sequence;
   if (asked < 0 || asked > INT32_MAX) throw Error(where, "a sequence has 1 to 2147483647 tokens");
   if (d.family == Family::dlrm)
-    throw Error(where, fmt::format("the model {} has no sequence", d.name), "leave it away");
+    throw Error(where, fmt::format("the model {} has no sequence", d.name), "leave model.sequence out");
   if (d.family == Family::vit && asked != d.sequence)
     throw Error(where,
                 fmt::format("the sequence of {} follows from image {} and patch {}: {}", d.name, d.image,
                             d.patch, d.sequence),
-                "leave it away");
+                "leave model.sequence out");
   if (d.positions == Positions::learned && asked > d.max_positions)
     throw Error(where, fmt::format("is longer than the {} learned positions of {}", d.max_positions, d.name),
                 fmt::format("use at most {}, or a description with more max_positions", d.max_positions));
@@ -46,7 +46,7 @@ void refuse_dimensions(const ModelOptions& options) {
   if (options.dimensions.empty()) return;
   const auto& [name, value] = *options.dimensions.begin();
   throw Error(fmt::format("--dim {}={}", name, value), "a model by description has no symbolic dimensions",
-              "leave --dim away; batch and sequence have options of their own");
+              "leave --dim out; batch and sequence have options of their own");
 }
 
 ModelFacts facts_of(const ModelDescription& d, std::int64_t sequence) {
@@ -161,13 +161,13 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
   if (options.layers > 0) {
     if (d.family == Family::dlrm)
       throw Error(fmt::format("{} layers", options.layers), fmt::format("the model {} has none", d.name),
-                  "leave the number away");
+                  "leave the number out");
     d.layers = options.layers;
   }
   if (options.lora_rank > 0) d.adapters.rank = options.lora_rank;
   if (d.adapters.rank > 0 && d.family == Family::dlrm)
     throw Error(d.place("adapters"), fmt::format("the model {} has no projections to adapt", d.name),
-                "leave the adapters away");
+                "leave the adapters out");
   const std::int64_t sequence = chosen_sequence(d, options.sequence), batch = chosen_batch(options);
   Model model;
   try {

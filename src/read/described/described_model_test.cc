@@ -124,7 +124,7 @@ TEST(DescribedModel, WindowsOfSomeLayersNeedAWindow) {
             "m:5:15: window_every: there is no window that some layers have\n  hint: give window");
   EXPECT_EQ(error("family: hybrid\npattern: '*'\nwindow: 8\n"),
             "m:5:15: window_every: every attention layer of a hybrid has the window\n"
-            "  hint: leave window_every away");
+            "  hint: leave window_every out");
 }
 
 TEST(DescribedModel, NotesWhatIsLegalAndOdd) {
@@ -368,17 +368,19 @@ TEST(DescribedModel, RefusesOptionsThatDoNotSuit) {
             "  hint: use at most 2048, or a description with more max_positions");
   EXPECT_EQ(error("vit-l-16", longer),
             "a sequence of 4096: the sequence of vit-l-16 follows from image 224 and patch 16: 197\n"
-            "  hint: leave it away");
+            "  hint: leave model.sequence out");
   EXPECT_EQ(error("dlrm", longer),
-            "a sequence of 4096: the model dlrm has no sequence\n  hint: leave it away");
-  EXPECT_EQ(error("resnet18", longer),
-            "a sequence of 4096: resnet18 has no symbolic dimension called sequence\n"
-            "  hint: its sequence, if it has one, is fixed in the file or named otherwise (--dim NAME=SIZE)");
+            "a sequence of 4096: the model dlrm has no sequence\n  hint: leave model.sequence out");
+  EXPECT_EQ(
+      error("resnet18", longer),
+      "a sequence of 4096: resnet18 has no symbolic dimension called sequence\n"
+      "  hint: leave model.sequence out: a sequence, if it has one, is fixed in the file or has another "
+      "name, which --dim NAME=SIZE sets");
   ModelOptions named;
   named.dimensions["sequence"] = 128;
   EXPECT_EQ(error("llama3-8b", named),
             "--dim sequence=128: a model by description has no symbolic dimensions\n"
-            "  hint: leave --dim away; batch and sequence have options of their own");
+            "  hint: leave --dim out; batch and sequence have options of their own");
   ModelOptions none;
   none.batch = 0;
   EXPECT_EQ(error("llama3-8b", none), "--batch 0: a batch must be at least 1");

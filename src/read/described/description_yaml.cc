@@ -143,7 +143,7 @@ void read_decoder(const Config& config, DescriptionFields& fields, ModelDescript
     for (const std::string_view key : {"kv_heads", "head_dim", "qk_norm"}) {
       if (fields.find(key))
         throw Error(config.at(key).where(), fmt::format("'{}' means nothing beside latent_attention", key),
-                    "leave it away: the ranks and head sizes of latent_attention say it all");
+                    "leave it out: the ranks and head sizes of latent_attention say it all");
     }
     read_latent(*latent, d);
   }
@@ -162,7 +162,7 @@ void read_adapters(const Config& config, ModelDescription& d) {
     for (const Config& target : targets->items()) d.adapters.targets.push_back(target.text());
     if (d.adapters.targets.empty())
       throw Error(targets->where(), "names no projection",
-                  "leave it away: every projection has an adapter then");
+                  "leave it out: every projection has an adapter then");
   }
   if (const auto type = fields.find("base_type"))
     d.adapters.base_dtype = *dtype_from_name(type->choice({"fp8", "fp4"}) == 0 ? "fp8" : "fp4");

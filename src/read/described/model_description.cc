@@ -205,7 +205,7 @@ void complete_description(ModelDescription& d) {
     throw Error(d.place("window_every"),
                 d.window == 0 ? "there is no window that some layers have"
                               : "every attention layer of a hybrid has the window",
-                d.window == 0 ? "give window" : "leave window_every away");
+                d.window == 0 ? "give window" : "leave window_every out");
   if (d.positions == Positions::learned && d.sequence > d.max_positions)
     throw Error(
         d.place("sequence"),

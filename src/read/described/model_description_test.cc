@@ -136,7 +136,7 @@ TEST(ModelDescription, KeysAndWordsAreChecked) {
                               "kv_heads: 4\nlatent_attention: {key_value_rank: 4, rope_head_dim: 2, "
                               "nope_head_dim: 2, value_head_dim: 2}\n"),
             "m.yaml:8:11: kv_heads: 'kv_heads' means nothing beside latent_attention\n"
-            "  hint: leave it away: the ranks and head sizes of latent_attention say it all");
+            "  hint: leave it out: the ranks and head sizes of latent_attention say it all");
 }
 
 TEST(ModelDescription, OddNumbersAreRefusedOrBounded) {

@@ -159,15 +159,17 @@ TEST(Adapters, StandBesideTheProjectionsThatAreNamed) {
             "  hint: it has down, gate_up, output, qkv");
   EXPECT_EQ(error_of([&] { described("[]"); }),
             "m:9:30: adapters.targets: names no projection\n"
-            "  hint: leave it away: every projection has an adapter then");
+            "  hint: leave it out: every projection has an adapter then");
 }
 
 TEST(Adapters, BelongToDescriptions) {
   ModelSource source;
   source.name = "resnet50";
   source.lora_rank = 8;
-  EXPECT_EQ(error_of([&] { read_model(source, 1); }),
-            "resnet50: is a graph: it cannot be given adapters\n  hint: only models by description can");
+  EXPECT_EQ(
+      error_of([&] { read_model(source, 1); }),
+      "resnet50: is a graph, which can have no adapters (model.lora_rank 8)\n  hint: leave model.lora_rank "
+      "out, or take a model by description");
 }
 
 }  // namespace

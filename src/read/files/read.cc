@@ -49,7 +49,9 @@ const ModelFormat& suited(const ModelFormat& format, const std::string& name, co
                 "only models by description can");
   }
   if (options.lora_rank > 0 && !format.described)
-    throw Error(name, "is a graph: it cannot be given adapters", "only models by description can");
+    throw Error(name,
+                fmt::format("is a graph, which can have no adapters (model.lora_rank {})", options.lora_rank),
+                "leave model.lora_rank out, or take a model by description");
   return format;
 }
 

@@ -109,7 +109,7 @@ void take_given(const std::set<std::string>& known, const ModelOptions& options,
     const std::string where = fmt::format("--dim {}={}", name, value);
     if (known.empty())
       throw Error(where, "the model has no symbolic dimensions",
-                  "leave --dim away; --batch scales a fixed batch");
+                  "leave --dim out; --batch scales a fixed batch");
     if (!known.contains(name))
       throw Error(where, fmt::format("the model has no dimension '{}'", name),
                   suggest(name, std::vector<std::string>(known.begin(), known.end())));
@@ -137,8 +137,10 @@ void take_sequence(const std::set<std::string>& known, const std::string& file, 
                   "give one of the two");
   }
   if (!found)
-    throw Error(where, fmt::format("{} has no symbolic dimension called sequence", file),
-                "its sequence, if it has one, is fixed in the file or named otherwise (--dim NAME=SIZE)");
+    throw Error(
+        where, fmt::format("{} has no symbolic dimension called sequence", file),
+        "leave model.sequence out: a sequence, if it has one, is fixed in the file or has another name, "
+        "which --dim NAME=SIZE sets");
 }
 
 void take_batch(const std::vector<const Symbol*>& batch, const ModelOptions& options, OnnxDimensions& dims) {

@@ -125,7 +125,7 @@ TEST(OnnxOptions, UnknownDimensionsAreRefused) {
   EXPECT_EQ(onnx_error(bytes_of("cnn_open"), {{{"heigth", 16}}, {}}),
             "--dim heigth=16: the model has no dimension 'heigth'\n  hint: did you mean 'height'?");
   EXPECT_EQ(onnx_error(bytes_of("cnn_train"), {{{"batch", 16}}, {}}),
-            "--dim batch=16: the model has no symbolic dimensions\n  hint: leave --dim away; --batch scales "
+            "--dim batch=16: the model has no symbolic dimensions\n  hint: leave --dim out; --batch scales "
             "a fixed batch");
   EXPECT_EQ(onnx_error(bytes_of("cnn_dynamic"), {{{"batch", 0}}, {}}),
             "--dim batch=0: this dimension is the batch, which must be at least 1");

@@ -102,6 +102,26 @@ class Calibrator {
     return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
   }
 
+  // Whether the CPU, which issues operators one by one, makes a step longer than it is with the fastest
+  // products and links.
+  bool waits_for_host(std::size_t i, Time fastest) const {
+    Study study = scaled(steps_[i].study, most_);
+    if (issue_time_of(study.plan) == Time(0)) return false;
+    study.plan.issue_time = Time(0);
+    SimulationOptions options;
+    options.intervals = false;
+    const Time without = run_study(study, options).result.iteration;
+    return in_seconds(without) < in_seconds(fastest) * (1 - kLeastEffect);
+  }
+
+  static Error bound_by_host(const MeasuredStudy& step, const std::string& message) {
+    return Error(step.where,
+                 fmt::format("{}: the CPU issues one operator every {}", message,
+                             to_text(issue_time_of(step.study.plan))),
+                 "plan.host: compiled, where the step is compiled or captured in a graph, or a smaller "
+                 "plan.issue_time; or give a job that computes longer");
+  }
+
   void check_bounds() {
     const std::vector<Time> fastest = predict(most_),
                             slowest = predict({least_.compute, most_.communication}),
@@ -109,17 +129,21 @@ class Calibrator {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const MeasuredStudy& step = steps_[i];
       const double effect = in_seconds(slowest[i]) / in_seconds(fastest[i]) - 1;
-      if (effect < kLeastEffect)
+      if (effect < kLeastEffect) {
+        const std::string message =
+            fmt::format("the step of {} does not depend on how fast products are computed", step.name);
+        if (waits_for_host(i, fastest[i])) throw bound_by_host(step, message);
         throw Error(
-            step.where,
-            fmt::format("the step of {} does not depend on how fast products are computed", step.name),
+            step.where, message,
             "it waits for the CPU, memory or messages: give a larger job, or one that computes longer");
-      if (in_seconds(step.measured) < in_seconds(fastest[i]) * (1 - kLeastEffect))
-        throw Error(
-            step.where,
+      }
+      if (in_seconds(step.measured) < in_seconds(fastest[i]) * (1 - kLeastEffect)) {
+        const std::string message =
             fmt::format("{} takes {} even with products at the peak of {} and all of its links' bandwidth",
-                        step.name, to_text(fastest[i]), step.study.machine.device.name),
-            "is the time of this study, and of one step?");
+                        step.name, to_text(fastest[i]), step.study.machine.device.name);
+        if (waits_for_host(i, fastest[i])) throw bound_by_host(step, message);
+        throw Error(step.where, message, "is the time of this study, and of one step?");
+      }
       if (step.measured > all_slowest[i])
         throw Error(step.where,
                     fmt::format("{} takes {} with products at a tenth of the rate", step.name,

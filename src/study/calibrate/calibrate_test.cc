@@ -129,7 +129,15 @@ TEST(Calibrate, NonsenseIsRefused) {
       "model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 1, batch: 1, micro_batches: 1, issue_time: 5ms}\n",
       {});
   waiting.measured = run_study(waiting.study).result.iteration;
-  EXPECT_NE(refusal({waiting}).find("does not depend on how fast products are"), std::string::npos);
+  EXPECT_NE(refusal({waiting}).find("does not depend on how fast products are computed: the CPU issues one "
+                                    "operator every 5.000 ms"),
+            std::string::npos);
+  // Nor is it as short as with a graph, however fast products are.
+  waiting = step_of("model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 1, batch: 16, micro_batches: 4}\n",
+                    microseconds(1));
+  EXPECT_NE(refusal({waiting}).find("all of its links' bandwidth: the CPU issues one operator every "),
+            std::string::npos);
+  EXPECT_NE(refusal({waiting}).find("plan.host: compiled"), std::string::npos);
 }
 
 TEST(YamlText, ReadsAsTheSame) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <tuple>
 
 #include "lower/pipeline_schedule.h"
 #include "study/search.h"
@@ -289,16 +290,22 @@ std::string untried_room(const SearchResult& result) {
 
 // What is about no key of a plan, such as how many ranks a machine can have, stands in the way of plans whose
 // degrees are right, and other values of the search do not help. So do keys that are not about degrees.
+// Degrees that do not make up the ranks are no reason where others do: these are refused for something else.
+// Nor is what the search varies by itself where something else stands in the way.
 std::string main_refusal(const SearchResult& result) {
   const Refusal* most = result.refusal_of_given.example.empty() ? nullptr : &result.refusal_of_given;
-  bool is_otherwise_legal = most != nullptr;
+  std::tuple<bool, bool, bool, std::int64_t> weight;  // of its reason
+  const auto varies = [&](std::string_view key) {
+    const auto axis = std::ranges::find(result.axes, key, &SearchAxis::key);
+    return axis != result.axes.end() && !axis->given && axis->values.size() > 1;
+  };
   for (const auto& [reason, refusal] : result.space.refusals) {
     if (refusal.example.empty() || most == &result.refusal_of_given) continue;
     const bool otherwise = reason == "not legal" || (reason != "degrees" && !is_about_cutting({reason}));
-    if (most != nullptr && std::pair(otherwise, refusal.plans) <= std::pair(is_otherwise_legal, most->plans))
-      continue;
+    const std::tuple here(otherwise, reason != "degrees", !varies(reason), refusal.plans);
+    if (most != nullptr && here <= weight) continue;
     most = &refusal;
-    is_otherwise_legal = otherwise;
+    weight = here;
   }
   if (most == nullptr) return {};
   return most->hint.empty() ? most->example : fmt::format("{} ({})", most->example, most->hint);

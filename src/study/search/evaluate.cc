@@ -658,8 +658,7 @@ std::string text_of(const Plan& plan) {
   const bool pipelined = plan.pipeline > 1, tensor = plan.tensor > 1,
              replicated = plan.context * plan.data() > 1;
   const bool scheduled = pipelined || !orders_like_1f1b(plan);
-  // FSDP2 of one replica still copies what it would gather, and holds gradients in its own way.
-  const int zero = replicated || plan.framework == Framework::pytorch ? plan.zero_stage : 0;
+  const int zero = plan.zero_stage;  // of a resolved plan: none where it would do nothing
   std::string order;
   for (const Axis axis : plan.order) {
     const std::int64_t degree = axis == Axis::tensor     ? plan.tensor

@@ -16,13 +16,13 @@ namespace {
 
 class Neighbours {
  public:
-  Neighbours(PlanRoom& plans, std::size_t base, std::int64_t point, const OutcomeOfPlan& outcome_of)
+  Neighbours(PlanRoom& plans, std::size_t base, std::int64_t point, const SimulateNeighbour& simulate)
       : plans_(plans),
         space_(plans.space()),
         number_(base),
         point_(point),
         own_text_(text_of(plans.prepare(base, point))),
-        outcome_of_(outcome_of) {}
+        simulate_(simulate) {}
 
   std::vector<Neighbour> list() {
     for (std::size_t other = 0; other < space_.bases().size(); ++other) {
@@ -69,7 +69,7 @@ class Neighbours {
       point = space_.changed(other, point, i, static_cast<std::size_t>(place - inner.values.begin()));
     }
     try {
-      neighbour.outcome = outcome_of_(other, plans_.prepare(other, point), space_.values_of(other, point));
+      simulate_(neighbour, other, plans_.prepare(other, point), space_.values_of(other, point));
     } catch (const Error& error) {
       neighbour.refusal = error.message;
       make_legal(neighbour, other, point, std::nullopt);
@@ -84,7 +84,7 @@ class Neighbours {
     try {
       const PlanPrepared plan = plans_.prepare(number_, point);
       if (text_of(plan) == own_text_) return;  // it changes nothing
-      neighbour.outcome = outcome_of_(number_, plan, space_.values_of(number_, point));
+      simulate_(neighbour, number_, plan, space_.values_of(number_, point));
     } catch (const Error& error) {
       neighbour.refusal = error.message;
       make_legal(neighbour, number_, point, axis);
@@ -125,7 +125,7 @@ class Neighbours {
     }
     if (!nearest) return;
     try {
-      neighbour.outcome = outcome_of_(number, *nearest, space_.values_of(number, nearest_point));
+      simulate_(neighbour, number, *nearest, space_.values_of(number, nearest_point));
     } catch (const Error&) {
       neighbour.needs.clear();
     }
@@ -136,15 +136,15 @@ class Neighbours {
   std::size_t number_;
   std::int64_t point_;
   std::string own_text_;
-  const OutcomeOfPlan& outcome_of_;
+  const SimulateNeighbour& simulate_;
   std::vector<Neighbour> found_;
 };
 
 }  // namespace
 
 std::vector<Neighbour> neighbours_of(PlanRoom& plans, std::size_t base, std::int64_t point,
-                                     const OutcomeOfPlan& outcome_of) {
-  return Neighbours(plans, base, point, outcome_of).list();
+                                     const SimulateNeighbour& simulate) {
+  return Neighbours(plans, base, point, simulate).list();
 }
 
 void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome) {
@@ -176,6 +176,10 @@ Refusal refusal_of_given(const SearchRequest& request, const std::vector<SearchA
     if (axis.given) combinations *= std::min(kMost + 1, static_cast<std::int64_t>(axis.values.size()));
     if (combinations > kMost) return {};
   }
+  const auto varies = [&](const std::string& key) {
+    return (key == "plan.tensor" || key == "plan.pipeline") &&
+           std::ranges::any_of(axes, [&](const SearchAxis& axis) { return !axis.given && axis.key == key; });
+  };
   std::optional<Error> first;
   for (std::int64_t number = 0; number < combinations; ++number) {
     std::vector<Override> settings;
@@ -192,6 +196,8 @@ Refusal refusal_of_given(const SearchRequest& request, const std::vector<SearchA
       PlanEvaluator(study).prepare(study.request);
       return {};
     } catch (const Error& error) {
+      // Of degrees that the search varies by itself, another may be legal.
+      if (std::ranges::any_of(error.keys, varies)) return {};
       if (!first) first.emplace(error);
     }
   }

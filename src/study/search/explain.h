@@ -16,14 +16,14 @@
 
 namespace armilla {
 
-// What comes of a plan of a base, whose value on each axis is given.
-using OutcomeOfPlan = std::function<std::optional<PlanOutcome>(std::size_t base, const PlanPrepared& plan,
-                                                               std::vector<std::string> values)>;
+// Fills what comes of a neighbour: of a plan of a base, whose value on each axis is given.
+using SimulateNeighbour = std::function<void(Neighbour& neighbour, std::size_t base, const PlanPrepared& plan,
+                                             std::vector<std::string> values)>;
 
 // A point of the space with one axis changed, machines and ranks among them, and with another one where the
 // first alone is not legal.
 std::vector<Neighbour> neighbours_of(PlanRoom& plans, std::size_t base, std::int64_t point,
-                                     const OutcomeOfPlan& outcome_of);
+                                     const SimulateNeighbour& simulate);
 
 // Fills PlanOutcome::exposed_by_kind. Nothing on networks that play bytes, where a run takes too long.
 void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome);

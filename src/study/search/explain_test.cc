@@ -28,6 +28,34 @@ TEST_F(ExplainTest, KnowsTheNeighboursOfTheBest) {
   EXPECT_THAT(result.neighbours[1].refusal, testing::HasSubstr("8"));
 }
 
+// Within limits they would be better than the best.
+TEST_F(ExplainTest, MarksNeighboursBeyondALimit) {
+  const std::string space =
+      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 64\n  tensor: 1\n  pipeline: 1\n"
+      "  micro_batch: [1, 8]\n  recompute: none\n  zero: 0\n  virtual_stages: 1\n  sequence_parallel: "
+      "false\n";
+  SearchRequest search = request("wide", space);
+  const SearchResult all = search_plans(search);
+  ASSERT_EQ(all.ranking.size(), 2u);
+  const PlanOutcome &fast = all.ranking[0], &small = all.ranking[1];
+  ASSERT_LT(small.memory.needed(), fast.memory.needed());
+  search.explain = true;
+  search.memory_share = (static_cast<double>(small.memory.needed().value) + 1) /
+                        static_cast<double>(small.memory.capacity.value);
+  const SearchResult tight = search_plans(search);
+  ASSERT_EQ(tight.neighbours.size(), 1u);
+  EXPECT_EQ(tight.neighbours[0].outcome->iteration, fast.iteration);
+  EXPECT_EQ(tight.neighbours[0].broken->limit, "memory");
+  EXPECT_THAT(tight.neighbours[0].broken->how, testing::HasSubstr("that it may take"));
+  EXPECT_EQ(what_matters_most(tight), nullptr);
+  search.memory_share = 1;
+  search.objective = SearchObjective::memory;
+  search.deadline = fast.iteration;
+  const SearchResult late = search_plans(search);
+  ASSERT_EQ(late.neighbours.size(), 1u);
+  EXPECT_EQ(late.neighbours[0].broken->limit, "deadline");
+}
+
 void expect_kinds_add_up(const PlanOutcome& plan) {
   Time sum;
   for (const auto& [kind, time] : plan.exposed_by_kind) sum += time;

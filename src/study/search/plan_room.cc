@@ -1,8 +1,12 @@
 #include "study/search/plan_room.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 #include <string_view>
 
+#include "base/units_text.h"
 #include "study/search/axes.h"
 
 namespace armilla {
@@ -25,6 +29,13 @@ Outcome memory_json(const MemoryUse& use) {
 
 std::string reason_of(const Error& error) {
   if (error.keys.empty()) return "not legal";
+  // Products of degrees that are not the ranks name them all.
+  constexpr std::size_t kWholeProduct = 3;
+  const std::set<std::string_view> keys(error.keys.begin(), error.keys.end());
+  const auto is_degree = [](std::string_view key) {
+    return key == "plan.tensor" || key == "plan.context" || key == "plan.data" || key == "plan.pipeline";
+  };
+  if (keys.size() >= kWholeProduct && std::ranges::all_of(keys, is_degree)) return "degrees";
   const auto is_searched = [](std::string_view key) {
     constexpr std::string_view kPlan = "plan.";
     return key.starts_with(kPlan) &&
@@ -39,6 +50,12 @@ PlanRoom::PlanRoom(const SearchRequest& request) : space_(request), memory_share
     evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study));
   if (space_.bases().size() > kMostBases)
     throw Error("machine", "too many combinations of machines and ranks", "list fewer");
+}
+
+std::optional<BrokenLimit> PlanRoom::broken(const MemoryUse& memory) const {
+  if (fits(memory)) return std::nullopt;
+  return BrokenLimit{"memory", fmt::format("needs {} of the {} that it may take", to_text(memory.needed()),
+                                           to_text(room(memory)))};
 }
 
 std::string PlanRoom::perform(const Piece& piece) {

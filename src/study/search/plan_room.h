@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,8 @@ class PlanRoom {
     return Bytes(static_cast<std::int64_t>(memory_share_ * static_cast<double>(memory.capacity.value)));
   }
   bool fits(const MemoryUse& memory) const { return memory.needed() <= room(memory); }
+  // Nothing where it fits.
+  std::optional<BrokenLimit> broken(const MemoryUse& memory) const;
 
   // The number of a plan as a piece of work; of one whose time is known, for its memory alone.
   static std::int64_t piece_of(std::size_t base, std::int64_t point, bool memory_alone) {

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/units_text.h"
 #include "ir/derived/expense.h"
-#include "ir/derived/training.h"
 #include "lower/memory.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
@@ -24,6 +23,7 @@
 #include "study/search/evaluate.h"
 #include "study/search/explain.h"
 #include "study/search/foresee.h"
+#include "study/search/limits.h"
 #include "study/search/plan_room.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
@@ -41,6 +41,7 @@ struct Candidate {
   double computing = 0;  // likewise: what all ranks compute at least, in picoseconds
   std::int64_t ranks = 0, samples = 0;
   double least_score = 0;
+  PlanSize size() const { return {base, ranks, samples}; }
 };
 
 // One that was simulated.
@@ -79,7 +80,7 @@ MemoryUse memory_in(const Outcome& json) {
 class Search {
  public:
   Search(const SearchRequest& request, PlanRoom& plans, Crew& crew)
-      : request_(request), plans_(plans), space_(plans.space()), crew_(crew) {
+      : request_(request), plans_(plans), space_(plans.space()), limits_(request, space_), crew_(crew) {
     result_.objective = request.objective;
     if (!request.front.empty()) result_.front_of = request.front;
     result_.whole_front = !request.front.empty();
@@ -208,19 +209,15 @@ class Search {
   bool goes_by(SearchObjective objective) const { return armilla::goes_by(request_, objective); }
 
   const Machine& machine_of(const Candidate& plan) const { return space_.bases()[plan.base].study.machine; }
-  double dollars(const Candidate& plan, Time time) const {
-    const std::optional<Money> cost = cost_of(machine_of(plan), plan.ranks, time);
-    return cost ? cost->value : 0;
-  }
   // What the plan takes at least, and what it took.
   PlanFigures least_figures(const Candidate& plan) const {
     const double joules = goes_by(SearchObjective::energy)
                               ? least_energy(machine_of(plan), plan.ranks, plan.bound, plan.computing)
                               : 0;
-    return {plan.bound, plan.memory, dollars(plan, plan.bound), joules, plan.samples};
+    return {plan.bound, plan.memory, limits_.dollars(plan.size(), plan.bound), joules, plan.samples};
   }
   PlanFigures figures_of(const Simulated& plan) const {
-    return {plan.iteration, plan.memory.needed(), dollars(plan.candidate, plan.iteration),
+    return {plan.iteration, plan.memory.needed(), limits_.dollars(plan.candidate.size(), plan.iteration),
             plan.energy ? plan.energy->value : 0, plan.candidate.samples};
   }
   Scores front_scores(const PlanFigures& figures) const {
@@ -230,20 +227,20 @@ class Search {
   }
 
   bool fits(const Candidate& candidate, const MemoryUse& memory) {
-    if (plans_.fits(memory)) return true;
-    refuse("memory", 1,
-           fmt::format("needs {} of the {} that it may take", to_text(memory.needed()),
-                       to_text(plans_.room(memory))));
-    note_unfit(candidate, memory);
+    const auto broken = plans_.broken(memory);
+    if (!broken) return true;
+    refuse(broken->limit, 1, broken->how);
+    note_unfit(candidate, memory, nearest_);
     return false;
   }
 
-  void note_unfit(const Candidate& candidate, const MemoryUse& memory) {
+  static void note_unfit(const Candidate& candidate, const MemoryUse& memory,
+                         std::optional<Simulated>& nearest) {
     const auto place = [](const Simulated& plan) {
       return std::tuple(plan.memory.needed(), plan.candidate.base, plan.candidate.point);
     };
     const Simulated plan{candidate, {}, {}, {}, {}, memory};
-    if (!nearest_ || place(plan) < place(*nearest_)) nearest_ = plan;
+    if (!nearest || place(plan) < place(*nearest)) nearest = plan;
   }
 
   bool is_stopped() {
@@ -301,44 +298,11 @@ class Search {
     front_.push_back(std::move(scores));
   }
 
-  // Of the whole training.
-  Money training_cost(const Candidate& plan, Time iteration) const {
-    const SearchBase& base = space_.bases()[plan.base];
-    return Money(dollars(plan, iteration) * iterations_of(base, plan.samples));
-  }
-  // What nodes that fail compute again is not counted: then there is no number.
-  static double iterations_of(const SearchBase& base, std::int64_t samples) {
-    if (base.study.what_if.failures.mtbf_of_node > 0) return 0;
-    const TrainingGoal& goal = base.study.training;
-    if (goal.samples <= 0 && (goal.tokens <= 0 || base.model.sequence == 0)) return 0;
-    return training_iterations(goal, static_cast<double>(samples), static_cast<double>(base.model.sequence));
-  }
-  // How far it is from deadline and budget, with iterations that long: at most 1 is within both.
-  double strain(const Candidate& plan, Time iteration) const {
-    double most = 0;
-    if (request_.deadline) most = in_seconds(iteration) / in_seconds(*request_.deadline);
-    if (request_.budget) most = std::max(most, training_cost(plan, iteration).value / request_.budget->value);
-    return most;
-  }
-  // The limit that it breaks with iterations that long, which are the least or what there is, and how.
-  std::optional<std::pair<std::string, std::string>> broken_limit(const Candidate& plan, Time iteration,
-                                                                  std::string_view least) const {
-    if (request_.deadline && iteration > *request_.deadline) {
-      return std::pair("deadline", fmt::format("takes {}{}, and the limit is {}", least, to_text(iteration),
-                                               to_text(*request_.deadline)));
-    }
-    if (!request_.budget) return std::nullopt;
-    const Money cost = training_cost(plan, iteration);
-    if (cost <= *request_.budget) return std::nullopt;
-    return std::pair("budget", fmt::format("costs {}{}, and the budget is {}", least, to_text(cost),
-                                           to_text(*request_.budget)));
-  }
-
   // Refuses it where it is.
   bool is_beyond_limits(const Candidate& candidate) {
-    const auto broken = broken_limit(candidate, candidate.bound, "at least ");
+    const auto broken = limits_.broken(candidate.size(), candidate.bound, "at least ");
     if (!broken) return false;
-    refuse(broken->first, 1, broken->second);
+    refuse(broken->limit, 1, broken->how);
     late_.push_back(candidate);
     return true;
   }
@@ -475,7 +439,8 @@ class Search {
   // Of what fits and is beyond a limit.
   void note_late(const Simulated& plan) {
     const auto place = [&](const Simulated& late) {
-      return std::tuple(strain(late.candidate, late.iteration), late.candidate.base, late.candidate.point);
+      return std::tuple(limits_.strain(late.candidate.size(), late.iteration), late.candidate.base,
+                        late.candidate.point);
     };
     if (!nearest_late_ || place(plan) < place(*nearest_late_)) nearest_late_ = plan;
   }
@@ -513,9 +478,9 @@ class Search {
       plan.exposed_communication = saved.exposed_communication;
       plan.energy = saved.energy;
     }
-    if (const auto broken = broken_limit(candidate, plan.iteration, "")) {
+    if (const auto broken = limits_.broken(candidate.size(), plan.iteration, "")) {
       note_late(plan);
-      return refuse(broken->first, 1, broken->second);
+      return refuse(broken->limit, 1, broken->how);
     }
     ++result_.space.simulated;
     if (!is_new) ++result_.space.resumed;
@@ -546,7 +511,7 @@ class Search {
     outcome.exposed_communication = plan.exposed_communication;
     outcome.energy = plan.energy;
     outcome.cost = cost_of(machine_of(plan.candidate), plan.candidate.ranks, plan.iteration);
-    outcome.training_iterations = iterations_of(space_.bases()[plan.candidate.base], plan.candidate.samples);
+    outcome.training_iterations = limits_.training_iterations(plan.candidate.size());
     return outcome;
   }
 
@@ -600,13 +565,20 @@ class Search {
       const Candidate& plan = simulated_[i].candidate;
       tell_exposed(plans_.prepare(plan.base, plan.point), result_.ranking[i]);
     }
-    result_.neighbours =
-        neighbours_of(plans_, best.base, best.point,
-                      [&](std::size_t base, const PlanPrepared& plan, std::vector<std::string> values) {
-                        std::optional<PlanOutcome> outcome = outcome_beside(base, plan, std::move(values));
-                        if (outcome) tell_exposed(plan, *outcome);
-                        return outcome;
-                      });
+    result_.neighbours = neighbours_of(plans_, best.base, best.point,
+                                       [&](Neighbour& neighbour, std::size_t base, const PlanPrepared& plan,
+                                           std::vector<std::string> values) {
+                                         neighbour.outcome = outcome_beside(base, plan, std::move(values));
+                                         if (!neighbour.outcome) return;
+                                         tell_exposed(plan, *neighbour.outcome);
+                                         neighbour.broken = broken_by(base, *neighbour.outcome);
+                                       });
+  }
+
+  // The limit of the search that a plan beside the best breaks.
+  std::optional<BrokenLimit> broken_by(std::size_t base, const PlanOutcome& plan) const {
+    if (auto broken = plans_.broken(plan.memory)) return broken;
+    return limits_.broken({base, plan.plan.ranks, plan.plan.global_batch()}, plan.iteration, "");
   }
 
   // Simulated, whatever its bound and its memory; nothing where the iteration lasts longer.
@@ -618,7 +590,8 @@ class Search {
     outcome->values = std::move(values);
     outcome->memory = evaluator.memory(plan);
     outcome->bound = evaluator.bound(plan);
-    outcome->training_iterations = iterations_of(space_.bases()[base], outcome->plan.global_batch());
+    outcome->training_iterations =
+        limits_.training_iterations({base, outcome->plan.ranks, outcome->plan.global_batch()});
     return outcome;
   }
 
@@ -670,14 +643,14 @@ class Search {
     const double least_score = best_score - kLeastGain * std::abs(best_score);
     const auto is_out = [&](Time iteration) {
       candidate.bound = iteration;
-      return broken_limit(candidate, iteration, "") ||
+      return limits_.broken(candidate.size(), iteration, "") ||
              score_of(request_.objective, least_figures(candidate)) >= least_score;
     };
     const Time least = candidate.bound;
     if (is_out(least)) return std::nullopt;
     std::optional<PlanOutcome> outcome =
         outcome_beside(base, plan, best.values, longest_without(least, is_out));
-    if (outcome && (broken_limit(candidate, outcome->iteration, "") ||
+    if (outcome && (limits_.broken(candidate.size(), outcome->iteration, "") ||
                     score_of(request_.objective, outcome->figures()) >= least_score))
       outcome.reset();
     return outcome;
@@ -690,14 +663,21 @@ class Search {
     if (!result_.complete) return;
     if (nearest_late_) {
       result_.late = outcome_of(*nearest_late_);
-    } else if (nearest_) {
+      result_.late_beside_unfit = nearest_ || nearest_of_late_;
+    } else if (!nearest_ && nearest_of_late_) {
+      nearest_ = nearest_of_late_;
+      const Candidate& late = late_.front();
+      result_.late_bound = LateBound{late.bound};
+      if (request_.budget) result_.late_bound->training_cost = limits_.training_cost(late.size(), late.bound);
+    }
+    if (nearest_) {
       result_.nearest = outcome_of(*nearest_);
       result_.nearest_room = plans_.room(nearest_->memory);
       const PlanPrepared plan = plans_.prepare(nearest_->candidate.base, nearest_->candidate.point);
       Device device = plan.setting->machine.device;
       device.memory = result_.nearest_room;
       result_.nearest_changes = memory_advice(*plan.model, plan.plan, device);
-    } else {
+    } else if (!result_.late) {
       result_.refusal_of_given = refusal_of_given(request_, result_.axes);
     }
   }
@@ -705,17 +685,18 @@ class Search {
   // Of those that their bounds have refused, one after the other.
   void find_nearest_late() {
     std::ranges::sort(late_, {}, [&](const Candidate& late) {
-      return std::tuple(strain(late, late.bound), late.base, late.point);
+      return std::tuple(limits_.strain(late.size(), late.bound), late.base, late.point);
     });
     for (const Candidate& candidate : late_) {
-      if (nearest_late_ &&
-          strain(nearest_late_->candidate, nearest_late_->iteration) < strain(candidate, candidate.bound))
+      if (nearest_late_ && limits_.strain(nearest_late_->candidate.size(), nearest_late_->iteration) <
+                               limits_.strain(candidate.size(), candidate.bound))
         return;
       if (is_stopped()) return;
       const Outcome outcome = Outcome::parse(plans_.perform(
           {.number = PlanRoom::piece_of(candidate.base, candidate.point, false), .limit = kEndOfTime.value}));
       if (!outcome.contains("iteration")) {
-        if (outcome.contains("memory")) note_unfit(candidate, memory_in(outcome.at("memory")));
+        if (outcome.contains("memory"))
+          note_unfit(candidate, memory_in(outcome.at("memory")), nearest_of_late_);
         continue;
       }
       note_late(simulated(candidate, outcome));
@@ -743,6 +724,7 @@ class Search {
   const SearchRequest& request_;
   PlanRoom& plans_;
   const SearchSpace& space_;
+  SearchLimits limits_;
   Crew& crew_;
   std::optional<SavedSearch> saved_;
   std::vector<Candidate> candidates_;  // by their first bounds
@@ -752,11 +734,11 @@ class Search {
   std::multiset<double> best_;     // scores of the best so far, at most `top`
   std::optional<Time> best_time_;  // of the first of them
   std::chrono::steady_clock::time_point simulating_since_;
-  std::vector<Scores> front_;         // of what was simulated so far
-  std::optional<Simulated> nearest_;  // of what does not fit: what needs least
-  std::vector<Candidate> late_;       // beyond a limit by their bounds
-  std::optional<Simulated> nearest_late_;
-  std::vector<Simulated> simulated_;  // as they came
+  std::vector<Scores> front_;                                // of what was simulated so far
+  std::optional<Simulated> nearest_;                         // of what does not fit: what needs least
+  std::vector<Candidate> late_;                              // beyond a limit by their bounds
+  std::optional<Simulated> nearest_late_, nearest_of_late_;  // of them: what fits, and what does not
+  std::vector<Simulated> simulated_;                         // as they came
 };
 
 }  // namespace

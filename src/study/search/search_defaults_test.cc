@@ -114,6 +114,11 @@ TEST(SearchDefaults, TellWhatARunSaysOfWhatWasGiven) {
   };
   EXPECT_THAT(refusal("  ranks: 16\n  global_batch: 4\n  pipeline: [1]\n  tensor: [1]\n"),
               testing::HasSubstr("cannot be shared equally by 16 ranks"));
+  // What divides the ranks among degrees that the search varies is not what stands in the way.
+  EXPECT_THAT(refusal("  ranks: 8\n  global_batch: 7\n  data: 2\n"),
+              testing::HasSubstr("plan.global_batch 7 cannot be shared equally by plan.data 2"));
+  EXPECT_THAT(refusal("  ranks: 8\n  global_batch: 8\n  data: 4\n  micro_batch: 5\n"),
+              testing::HasSubstr("plan.micro_batch 5 does not divide the batch of 2 per replica"));
   EXPECT_THAT(refusal("  ranks: 32\n  global_batch: 32\n  tensor: [32]\n"),
               testing::HasSubstr("attention heads 16"));
   EXPECT_THAT(refusal("  ranks: 48\n  global_batch: 48\n  pipeline: [48]\n"),

@@ -564,6 +564,39 @@ TEST_F(SearchTest, SaysWhatIsNearestWhereNothingFits) {
   expect_sum(result.space);
 }
 
+// A deadline and the memory may each stand in the way of other plans, or both of all.
+TEST_F(SearchTest, TellsDeadlineFromMemoryWhereNothingIsLeft) {
+  const std::string space =
+      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 64\n  tensor: 1\n  pipeline: 1\n"
+      "  micro_batch: [1, 8]\n  recompute: none\n  zero: 0\n  virtual_stages: 1\n  sequence_parallel: "
+      "false\n";
+  SearchRequest search = request("wide", space);
+  const SearchResult all = search_plans(search);
+  ASSERT_EQ(all.ranking.size(), 2u);
+  const PlanOutcome &fast = all.ranking[0], &small = all.ranking[1];
+  const double least = (static_cast<double>(small.memory.needed().value) + 1) /
+                       static_cast<double>(small.memory.capacity.value);
+  search.deadline = fast.iteration;
+  search.memory_share = least;
+  SearchResult none = search_plans(search);
+  EXPECT_EQ(none.late->iteration, small.iteration);
+  EXPECT_EQ(none.nearest->memory.needed(), fast.memory.needed());
+  EXPECT_FALSE(none.late_bound.has_value());
+  search.deadline = Time(1);
+  none = search_plans(search);
+  EXPECT_EQ(none.late->iteration, small.iteration);
+  EXPECT_TRUE(none.late_beside_unfit);
+  EXPECT_FALSE(none.nearest.has_value());
+  search.memory_share = least / 2;
+  none = search_plans(search);
+  EXPECT_FALSE(none.late.has_value());
+  EXPECT_EQ(none.nearest->memory.needed(), small.memory.needed());
+  ASSERT_TRUE(none.late_bound.has_value());
+  EXPECT_GT(none.late_bound->iteration, Time(1));
+  EXPECT_LE(none.late_bound->iteration, fast.iteration);
+  EXPECT_EQ(none.space.refusals.at("deadline").plans, 2);
+}
+
 TEST_F(SearchTest, EndsWhenToldTo) {
   SearchRequest search = request("gpt", kSmallSpace);
   search.brute_force = true;

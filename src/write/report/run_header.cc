@@ -91,8 +91,9 @@ std::string ways_text(const Plan& plan, const ModelFacts& facts) {
         plan.virtual_stages > 1 ? fmt::format(" with {} chunks per rank", plan.virtual_stages) : ""));
   }
   if (plan.zero_stage > 0) {
-    add(fmt::format("ZeRO-{}{}", plan.zero_stage,
-                    plan.hybrid_shard > 0 ? fmt::format(" in groups of {}", plan.hybrid_shard) : ""));
+    add(fmt::format(
+        "ZeRO-{}{}", plan.zero_stage,
+        plan.hybrid_shard > 0 ? fmt::format(" in groups of {}", counted(plan.hybrid_shard, "rank")) : ""));
   }
   if (plan.recompute == Recompute::block) {
     add(fmt::format("recompute {} per chunk", counted(plan.recompute_blocks, "block")));

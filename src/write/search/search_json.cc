@@ -62,7 +62,9 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
   for (const Neighbour& neighbour : result.neighbours) {
     Json json = {{"key", neighbour.key}, {"value", neighbour.value}};
     json["outcome"] = neighbour.outcome ? outcome_json(result, *neighbour.outcome, true) : Json(nullptr);
-    json["refusal"] = neighbour.outcome ? Json(nullptr) : Json(neighbour.refusal);
+    json["refusal"] = neighbour.broken    ? Json(neighbour.broken->how)
+                      : neighbour.outcome ? Json(nullptr)
+                                          : Json(neighbour.refusal);
     json["needs"] = needs_json(neighbour);
     neighbours.push_back(std::move(json));
   }

@@ -84,6 +84,20 @@ TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
   EXPECT_EQ(json["ranking"][0]["exposed_by_kind_s"], nullptr);
 }
 
+TEST(WriteSearch, MarksNeighboursThatBreakALimit) {
+  SearchResult result = example_search();
+  result.neighbours[0].broken = BrokenLimit{"deadline", "takes 1.500 us, and the limit is 1.200 us"};
+  result.neighbours[2].broken = BrokenLimit{"memory", "needs 57 B of the 50 B that it may take"};
+  const std::string text = write_search_text(result, false);
+  EXPECT_THAT(text, testing::ContainsRegex("tp 1 +1.500 us, beyond the deadline +.50.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("etp 1 with zero 1 +1.500 us .* B, does not fit\n"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("matters most")));
+  const Json json = Json::parse(write_search_json(result, nullptr));
+  EXPECT_EQ(json["neighbours"][0]["refusal"], "takes 1.500 us, and the limit is 1.200 us");
+  EXPECT_EQ(json["neighbours"][2]["refusal"], "needs 57 B of the 50 B that it may take");
+  EXPECT_EQ(json["matters_most"], nullptr);
+}
+
 TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
   SearchResult result = example_search();
   result.ranking.clear();
@@ -96,7 +110,24 @@ TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
   result.nearest_room = Bytes(90);
   EXPECT_THAT(write_search_text(result, false),
               testing::HasSubstr("needs 207 B of the 90 B that it may take of the device's 100 B: tp 4\n"));
+  result.late_bound = LateBound{Time(2'000'000'000'000)};
+  EXPECT_THAT(
+      write_search_text(result, false),
+      testing::HasSubstr("No plan fits, nor is one within the deadline. The smallest needs 207 B of the 90 "
+                         "B that it\nmay take of the device's 100 B: tp 4\nThe fastest takes at least "
+                         "2.000 s\n"));
+  result.late_bound.reset();
   result.late = outcome(4, Time(3'000'000'000'000), Bytes(50));
+  result.late_beside_unfit = true;
+  EXPECT_THAT(
+      write_search_text(result, false),
+      testing::HasSubstr("No plan that fits is within the deadline. The fastest takes 3.000 s: tp 4\nOf "
+                         "what does not fit, the smallest needs 207 B of the 90 B"));
+  result.nearest.reset();
+  EXPECT_THAT(
+      write_search_text(result, false),
+      testing::HasSubstr("No plan is within the deadline. The fastest that fits takes 3.000 s: tp 4\n"));
+  result.late_beside_unfit = false;
   EXPECT_THAT(write_search_text(result, false),
               testing::HasSubstr("No plan is within the deadline. The fastest takes 3.000 s: tp 4\n"));
   EXPECT_EQ(Json::parse(write_search_json(result, nullptr))["late"]["iteration_time_s"], 3);

@@ -187,23 +187,26 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
                   {}};
   TextTable by_kind{{{"instead", false, 44}}, {}};
   for (const std::string& kind : kinds) by_kind.columns.push_back({kind});
-  const auto add_row = [&](const std::string& name, const PlanOutcome& other) {
-    table.rows.push_back({name, to_text(other.iteration), over_best(result, other),
-                          signed_time(other.compute, best.compute),
+  const auto add_row = [&](const std::string& name, const PlanOutcome& other,
+                           const std::optional<BrokenLimit>& broken) {
+    const auto beyond = [&](const char* limit) {
+      return broken && broken->limit == limit ? ", " + reason_text(limit) : std::string();
+    };
+    table.rows.push_back({name, to_text(other.iteration) + beyond("deadline") + beyond("budget"),
+                          over_best(result, other), signed_time(other.compute, best.compute),
                           signed_time(other.exposed_communication, best.exposed_communication),
                           signed_time(idle(other), idle(best)),
-                          other.memory.fits() ? to_text(other.memory.needed())
-                                              : to_text(other.memory.needed()) + ", does not fit"});
+                          to_text(other.memory.needed()) + beyond("memory")});
     std::vector<std::string>& row = by_kind.rows.emplace_back(1, name);
     for (const std::string& kind : kinds)
       row.push_back(signed_time(exposed_of(other, kind), exposed_of(best, kind)));
   };
-  if (result.ranking.size() > 1) add_row("the next best", result.ranking[1]);
+  if (result.ranking.size() > 1) add_row("the next best", result.ranking[1], {});
   std::string refusals;
   for (const Neighbour& neighbour : result.neighbours) {
     const std::string name = fmt::format("{} {}", short_key(neighbour.key), changed_to(neighbour));
     if (neighbour.outcome) {
-      add_row(name, *neighbour.outcome);
+      add_row(name, *neighbour.outcome, neighbour.broken);
       continue;
     }
     refusals += wrap(neighbour.refusal, fmt::format("  {} is refused: ", name), style.width);
@@ -222,6 +225,46 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
   return text;
 }
 
+// Where nothing is left, though plans are legal.
+std::string what_comes_near_text(const SearchResult& result, const TextStyle& style) {
+  std::string text;
+  if (result.late) {
+    const PlanOutcome& plan = *result.late;
+    // What does not fit may be within them.
+    const std::string_view which = result.nearest ? "No plan that fits" : "No plan";
+    const std::string_view of_those = result.late_beside_unfit && !result.nearest ? " that fits" : "";
+    text =
+        wrap(result.budget
+                 ? fmt::format("{} is within the limits. The nearest{} takes {} for an iteration and costs "
+                               "{} for the whole training: {}",
+                               which, of_those, to_text(plan.iteration), to_text(*plan.training_cost()),
+                               plan_text(result, plan))
+                 : fmt::format("{} is within the deadline. The fastest{} takes {}: {}", which, of_those,
+                               to_text(plan.iteration), plan_text(result, plan)),
+             "", style.width);
+  }
+  if (!result.nearest) return text;
+  const PlanOutcome& plan = *result.nearest;
+  const bool whole = result.nearest_room == plan.memory.capacity;
+  const std::string needs =
+      fmt::format("needs {} of the {}: {}", to_text(plan.memory.needed()),
+                  whole ? fmt::format("device's {}", to_text(plan.memory.capacity))
+                        : fmt::format("{} that it may take of the device's {}", to_text(result.nearest_room),
+                                      to_text(plan.memory.capacity)),
+                  plan_text(result, plan));
+  if (result.late) return text + wrap("Of what does not fit, the smallest " + needs, "", style.width);
+  if (!result.late_bound) return wrap("No plan fits. The nearest " + needs, "", style.width);
+  const LateBound& late = *result.late_bound;
+  return wrap(fmt::format("No plan fits, nor is one within the {}. The smallest {}",
+                          result.budget ? "limits" : "deadline", needs),
+              "", style.width) +
+         wrap(fmt::format("The fastest takes at least {}{}", to_text(late.iteration),
+                          late.training_cost
+                              ? fmt::format(" and costs at least {}", to_text(*late.training_cost))
+                              : ""),
+              "", style.width);
+}
+
 }  // namespace
 
 std::string write_search_text(const SearchResult& result, const TextStyle& style) {
@@ -230,26 +273,7 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
   if (result.ranking.empty()) {
     text =
         result.complete ? "No plan can be run.\n" : "No plan was found before the search was interrupted.\n";
-    if (result.late) {
-      text = wrap(result.budget
-                      ? fmt::format("No plan is within the limits. The nearest takes {} for an iteration and "
-                                    "costs {} for the whole training: {}",
-                                    to_text(result.late->iteration), to_text(*result.late->training_cost()),
-                                    plan_text(result, *result.late))
-                      : fmt::format("No plan is within the deadline. The fastest takes {}: {}",
-                                    to_text(result.late->iteration), plan_text(result, *result.late)),
-                  "", style.width);
-    } else if (result.nearest) {
-      const PlanOutcome& plan = *result.nearest;
-      const bool whole = result.nearest_room == plan.memory.capacity;
-      text =
-          wrap(fmt::format("No plan fits. The nearest needs {} of the {}: {}", to_text(plan.memory.needed()),
-                           whole ? fmt::format("device's {}", to_text(plan.memory.capacity))
-                                 : fmt::format("{} that it may take of the device's {}",
-                                               to_text(result.nearest_room), to_text(plan.memory.capacity)),
-                           plan_text(result, plan)),
-               "", style.width);
-    }
+    if (result.late || result.nearest) text = what_comes_near_text(result, style);
     return text + use;
   }
   const PlanOutcome& best = result.ranking.front();
