@@ -15,7 +15,7 @@
 //   plan     the degrees and sizes of the row. Chunks per stage that an interleaved schedule does not tell:
 //            the fewest that divide the layers. Micro-batches that are not told: one sample in a pipeline,
 //            else the whole batch of a replica. Recomputation that is not published: the least that fits,
-//            within 30 % (none, selective, full), or none where not even that fits. Experts are not
+//            within 25 % (none, selective, full), or none where not even that fits. Experts are not
 //            tensor-parallel, but in Megatron-LM's own tests. FSDP is ZeRO-3. Early Megatron (fp16, or
 //            DeepSpeed by name) has unfused attention, does not overlap the exchange of gradients, waits
 //            for messages between stages and cuts them over tensor ranks; DeepSpeed, InternEvo and plain

@@ -48,6 +48,10 @@ std::string family_of(const Measurement& row) {
   return family;
 }
 
+bool is_of_vidur(const Measurement& row) {
+  return lower_case(row.id + ' ' + row.source).find("vidur") != std::string::npos;
+}
+
 // Numbers are of one case: reasons are counted with an N for each. What has letters, too, is a name.
 std::string without_numbers(const std::string& text) {
   static const std::regex kWord(R"([\w.-]+)"), kNumber(R"(-?[0-9][0-9.e+-]*)");
@@ -226,7 +230,7 @@ class Validator {
     const Run run = run_collective(study, *kind, Bytes(collective.bytes), options);
     row.predicted = in_seconds(run.result.iteration);
     const bool between_nodes = collective.nodes > 1 && name == "send-recv";
-    if (between_nodes && family_of(row.measured) == "vidur" &&
+    if (between_nodes && is_of_vidur(row.measured) &&
         by_sockets(collective.system, row.measured.where))
       row.predicted = sender_seconds(study, collective.bytes, *row.predicted);
     row.work = static_cast<double>(collective.bytes) * bus_factor(*kind, collective.devices);
@@ -346,7 +350,10 @@ class Validator {
   }
   // Tables of kernels are measured in short bursts, unless they say that calls followed each other.
   const CostModel& cost_of(const MeasuredKernel& kernel, const std::string& where) {
-    const std::string sustained = kernel.notes.find("back-to-back") == std::string::npos ? "false" : "true";
+    const std::string notes = lower_case(kernel.notes);
+    const bool is_in_a_row = notes.find("back-to-back") != std::string::npos ||
+                             notes.find("back to back") != std::string::npos;
+    const std::string sustained = is_in_a_row ? "true" : "false";
     std::unique_ptr<CostModel>& cost = costs_[{kernel.device, sustained}];
     if (!cost) {
       cost = make_cost_model({"kernels", {{"sustained", {sustained, where}}}, where},
