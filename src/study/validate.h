@@ -27,6 +27,7 @@
 //            JAX, torch.compile or CUDA graphs.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/progress.h"
@@ -51,6 +52,10 @@ Work work_of(const MeasuredKernel& kernel, const std::string& where);
 // before have left in the device's L2 cache counts as the fewer bytes that its memory would move meanwhile,
 // and rows of norms as those that fill multiprocessors.
 Work within_layer(Work work, const MeasuredKernel& kernel, const Device& device);
+
+// The study of a row's step or peak as it is played, with the recomputation that it is taken to have; nothing
+// of other rows. Throws Error for a row that cannot be predicted.
+std::optional<Study> study_of_row(const Measurement& row);
 
 // Throws Error where no row of all files can be predicted.
 Validation validate(const std::vector<MeasurementFile>& files, Progress& meter = no_progress());

@@ -116,8 +116,8 @@ class ProfileCommand final : public Command {
       });
     });
     if (!is_used)
-      session.out << fmt::format("note: --collective {} has no effect: the files say themselves what they are of\n",
-                                 collective_);
+      session.out << fmt::format(
+          "note: --collective {} has no effect: the files say themselves what they are of\n", collective_);
   }
 
   void show(const Session& session) const {

@@ -19,8 +19,8 @@ namespace {
 
 constexpr double kGiga = 1e9, kGiB = 1073741824.0;
 
-// The fields of one record by the names of their columns, without blanks around them. A column that is missing,
-// or beyond the end of a short line, reads as empty.
+// The fields of one record by the names of their columns, without blanks around them. A column that is
+// missing, or beyond the end of a short line, reads as empty.
 class Fields {
  public:
   Fields(const CsvTable& table, const CsvRecord& record) : table_(table), record_(record) {}

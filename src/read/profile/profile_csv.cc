@@ -47,7 +47,8 @@ class ProfileTable {
     const std::string where = fmt::format("{}: {}", table_.where(record), column);
     const std::int64_t number = parse_count(text, where);
     if (number < 0)
-      throw Error(where, fmt::format("'{:.60}' is not a count", text), "expected a whole number of at least 0");
+      throw Error(where, fmt::format("'{:.60}' is not a count", text),
+                  "expected a whole number of at least 0");
     return number;
   }
   Time seconds(const CsvRecord& record, std::string_view column) const {

@@ -87,7 +87,9 @@ Profile parse_profile_json(std::string_view text, const std::string& name) {
   const std::string schema = top.text("schema");
   constexpr std::string_view kFamily = "armilla.events/", kKnown = "armilla.events/1";
   if (schema.starts_with(kFamily) && schema != kKnown)
-    throw Error(name, fmt::format("is a list of events by the schema {:.60}, and this version of Armilla knows {}", schema, kKnown),
+    throw Error(name,
+                fmt::format("is a list of events by the schema {:.60}, and this version of Armilla knows {}",
+                            schema, kKnown),
                 "write it again with this version, or use the one that wrote it");
   if (schema != kKnown)
     throw Error(name, "is not a list of events",

@@ -45,8 +45,8 @@ std::int64_t stored_count(const Statement& row, int column, std::int64_t least, 
   const std::string text = row.text(column);
   const std::optional<std::int64_t> number = number_from<std::int64_t>(text);
   if (number && *number >= least) return *number;
-  throw Error(path,
-              fmt::format("this profile database has '{:.60}' as the {} of '{:.60}'", text, name, of), kAgain);
+  throw Error(path, fmt::format("this profile database has '{:.60}' as the {} of '{:.60}'", text, name, of),
+              kAgain);
 }
 
 Measured stored_measurement(const Statement& row, int first, std::string device, const std::string& of,
@@ -59,10 +59,13 @@ Measured stored_measurement(const Statement& row, int first, std::string device,
 
 void check_stored(const ComputationKey& key, const std::string& path) {
   if (!shapes_from(key.shapes))
-    throw Error(path, fmt::format("this profile database has '{:.60}' as the shapes of '{:.60}'", key.shapes, key.name),
-                kAgain);
+    throw Error(
+        path,
+        fmt::format("this profile database has '{:.60}' as the shapes of '{:.60}'", key.shapes, key.name),
+        kAgain);
   if (!dtype_from_name(key.type))
-    throw Error(path, fmt::format("this profile database has '{:.60}' as the type of '{:.60}'", key.type, key.name),
+    throw Error(path,
+                fmt::format("this profile database has '{:.60}' as the type of '{:.60}'", key.type, key.name),
                 kAgain);
 }
 
@@ -116,8 +119,8 @@ Profile stored_in(Database& database, const std::string& path) {
                        stored_count(computations, 5, 0, "flops", name, path),
                        stored_count(computations, 6, 0, "bytes", name, path)};
     check_stored(key, path);
-    profile.computations.push_back(
-        {std::move(key), stored_measurement(computations, kComputationTime, computations.text(0), name, path)});
+    profile.computations.push_back({std::move(key), stored_measurement(computations, kComputationTime,
+                                                                       computations.text(0), name, path)});
   }
   Statement communications(database,
                            "SELECT device, kind, bytes, ranks, inter_node, time_ps, spread_ps, repeats"
@@ -125,7 +128,8 @@ Profile stored_in(Database& database, const std::string& path) {
   while (communications.next()) {
     const std::string name = communications.text(1);
     if (name != "send" && !collective_from_name(name))
-      throw Error(path, fmt::format("this profile database has an unknown communication '{:.60}'", name), kAgain);
+      throw Error(path, fmt::format("this profile database has an unknown communication '{:.60}'", name),
+                  kAgain);
     profile.communications.push_back(
         {{name, stored_count(communications, 2, 0, "bytes", name, path),
           stored_count(communications, 3, 1, "ranks", name, path),

@@ -53,8 +53,7 @@ void ProfileTimes::add(const MeasuredComputation& computation) {
   const double least = least_seconds(key), seconds = in_seconds(computation.measured.time);
   std::vector<double> sizes = logarithms_of(key);
   if (!(least > 0) || !(seconds > 0) || sizes.empty()) return;
-  families_[{key.name, key.phase, key.type, sizes.size()}].push_back(
-      {std::move(sizes), least / seconds});
+  families_[{key.name, key.phase, key.type, sizes.size()}].push_back({std::move(sizes), least / seconds});
 }
 
 // The roofline with nothing but the peaks.

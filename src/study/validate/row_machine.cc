@@ -170,8 +170,9 @@ double shared_bandwidth(const RowMachine& row) {
   static const std::regex kNics(R"((\d{1,4})x \D*(\d{1,4}) ?(?:Gb/s|Gbit/s|Gbps) .*node.*)");
   static const std::regex kUnit(R"(\d ?(?:Gb/s|Gbit/s|Gbps))");
   std::smatch rate;
-  const std::size_t unit = std::regex_search(row.notes, rate, kUnit) ? static_cast<std::size_t>(rate.position())
-                                                                     : std::string::npos;
+  const std::size_t unit = std::regex_search(row.notes, rate, kUnit)
+                               ? static_cast<std::size_t>(rate.position())
+                               : std::string::npos;
   if (row.devices_per_node < 1 || unit == std::string::npos) return 0;
   const std::size_t begin = row.notes.find_last_of(";,", unit) + 1;  // 0 where there is none
   const std::string fact = row.notes.substr(begin, std::min(row.notes.find(';', unit) - begin, kLongest));

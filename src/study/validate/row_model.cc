@@ -70,8 +70,7 @@ std::string described_by_arguments(const MeasuredPlan& row) {
   if (is("normalization", "rmsnorm")) text += "norm: rmsnorm\n";
   if (is("swiglu", "true")) text += "activation: swiglu\n";
   // The layers that are not Transformer Engine's have no other (DotProductAttention).
-  if (is("attention-backend", "unfused") ||
-      (is("attention-backend", "") && is("transformer-impl", "local")))
+  if (is("attention-backend", "unfused") || (is("attention-backend", "") && is("transformer-impl", "local")))
     text += "attention: unfused\n";
   return text;
 }
@@ -166,8 +165,8 @@ std::string argument(const MeasuredPlan& row, std::string_view name) {
 
 bool cites(const MeasuredPlan& row, std::initializer_list<std::string_view> words) {
   const std::string source = lower_case(row.source);
-  return std::ranges::any_of(
-      words, [&](std::string_view word) { return source.find(word) != std::string::npos; });
+  return std::ranges::any_of(words,
+                             [&](std::string_view word) { return source.find(word) != std::string::npos; });
 }
 
 std::optional<DType> precision_named(std::string_view text) {
@@ -210,7 +209,8 @@ std::optional<bool> says(const MeasuredPlan& row, std::string_view words) {
   const auto is_in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '-'; };
   const auto in_words = [](std::string told) {
-    std::ranges::replace_if(told, [](char c) { return c == '-' || c == '_'; }, ' ');
+    std::ranges::replace_if(
+        told, [](char c) { return c == '-' || c == '_'; }, ' ');
     return told;
   };
   const std::string text = in_words(lower_case(row.schedule + "; " + row.source + "; " + row.notes));
@@ -364,10 +364,10 @@ void check_description(const MeasuredPlan& row, const std::string& where) {
     throw Error(where, fmt::format("model '{:.60}' is neither described nor known", row.model),
                 "give layers, hidden, heads and seq_len, or a name of the zoo (armilla list models)");
   std::vector<std::string_view> missing, columns;
-  for (const auto& [value, name, column] :
-       {std::tuple(row.layers, "the number of layers", "layers"),
-        std::tuple(row.hidden, "the hidden size", "hidden"), std::tuple(row.heads, "the number of heads", "heads"),
-        std::tuple(row.sequence, "the sequence length", "seq_len")}) {
+  for (const auto& [value, name, column] : {std::tuple(row.layers, "the number of layers", "layers"),
+                                            std::tuple(row.hidden, "the hidden size", "hidden"),
+                                            std::tuple(row.heads, "the number of heads", "heads"),
+                                            std::tuple(row.sequence, "the sequence length", "seq_len")}) {
     if (value > 0) continue;
     missing.emplace_back(name);
     columns.emplace_back(column);

@@ -27,8 +27,8 @@ bool is_megatron(const MeasuredPlan& row);
 bool is_plain_pytorch(const MeasuredPlan& row);
 
 // What a row says of a setting that its schedule, source or notes name in these words, in lower case, with
-// blanks, dashes or underscores between them: nothing, that it was on, or that it was not ("no a2a overlap", "without DeepEP or HybridEP", "torch.compile
-// off"). A denial reaches a few words far, not beyond a clause.
+// blanks, dashes or underscores between them: nothing, that it was on, or that it was not ("no a2a overlap",
+// "without DeepEP or HybridEP", "torch.compile off"). A denial reaches a few words far, not beyond a clause.
 std::optional<bool> says(const MeasuredPlan& row, std::string_view setting);
 
 // Whether the row speaks of a framework, named in lower case, and not to say that it is not used.

@@ -42,7 +42,7 @@ std::string spelled_zero(const MeasuredPlan& row) {
 void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& where) {
   Plan& plan = request.plan;
   const std::string zero = spelled_zero(row);
-  constexpr std::array<std::string_view, 9> kNone = {"",   "-",   "n/a",   "na",  "none",
+  constexpr std::array<std::string_view, 9> kNone = {"",   "-",   "n/a",   "na", "none",
                                                      "no", "off", "false", "ddp"};
   if (std::ranges::find(kNone, zero) != kNone.end()) return;
   const std::int64_t replicas = request.data.value_or(1);
@@ -227,7 +227,8 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
     return is_one ? 1 : row.tensor;
   }
   if (argument(row, "num-experts").empty()) return 1;
-  const std::int64_t told = number_from<std::int64_t>(argument(row, "expert-tensor-parallel-size")).value_or(0);
+  const std::int64_t told =
+      number_from<std::int64_t>(argument(row, "expert-tensor-parallel-size")).value_or(0);
   return told > 0 ? told : row.tensor;
 }
 

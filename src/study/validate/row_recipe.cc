@@ -34,8 +34,8 @@ struct Recipe {
   int first = 0, last = kLast;
   std::string_view precision = {};  // as of Recomputed
   std::int64_t stages = 0;          // of the pipeline; 0: any
-  bool over_chunks = false;    // with several model chunks per rank alone
-  bool overlaps = false;       // moe_a2a_overlap
+  bool over_chunks = false;         // with several model chunks per rank alone
+  bool overlaps = false;            // moe_a2a_overlap
   bool is_graph = false;       // cuda_graph_impl full_iteration, with fused experts; of 25.09 cuda_graphs
   bool fp8_attention = false;  // fp8_dot_product_attention
   // moe_flex_dispatcher_backend, DeepEP or HybridEP, which send a token once to every rank with
@@ -75,11 +75,8 @@ constexpr std::array kRecipes = {
            .first = kWholeGraphs,
            .precision = "mx",
            .fp8_attention = true},
-    Recipe{.model = "gpt oss",
-           .device = "gb",
-           .first = kWholeGraphs,
-           .precision = "mx",
-           .fp8_attention = true},
+    Recipe{
+        .model = "gpt oss", .device = "gb", .first = kWholeGraphs, .precision = "mx", .fp8_attention = true},
     // Tokens are dropped there, so that buffers have fixed sizes (run_script.py of v0.1.0).
     Recipe{.model = "qwen3 30b", .device = "b200", .last = 250999, .is_graph = true},
     Recipe{.model = "qwen3", .device = "gb200", .last = 250999, .is_graph = true},

@@ -282,7 +282,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
       !begins_with_name(row.model, "nemotron-h"))
     study.request.plan.overlap_tensor = true;
   // Korthikanti et al.'s steps (arXiv 2205.05198, section 4.2.2; Megatron-LM's default of then).
-  if (row.tensor > 1 && (names(row, "2205.05198") || cites(row, {"korthikanti"}))) study.request.plan.overlap_tensor_gradients = true;
+  if (row.tensor > 1 && (names(row, "2205.05198") || cites(row, {"korthikanti"})))
+    study.request.plan.overlap_tensor_gradients = true;
   // Megatron-LM's own option, and its tests of it.
   if ((names(row, "tp-comm-overlap") || names(row, "_tp_overlap")) && row.tensor > 1 &&
       study.request.plan.sequence_parallel)
@@ -296,7 +297,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   if (is_megatron(row)) study.request.plan.issue_time = kMegatronIssue;
   set_host(row, study.request.plan);
   follow_recipe(row, study.request);
-  if (names(row, "bigscience") || cites(row, {"le scao", "2211.05100"})) wait_for_kernels(study, kMegatronIssue);
+  if (names(row, "bigscience") || cites(row, {"le scao", "2211.05100"}))
+    wait_for_kernels(study, kMegatronIssue);
   return prepare_study(std::move(study));
 }
 
@@ -341,9 +343,10 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
                 "every node has as many");
   const auto [server, most] = server_of(row.system, where);
   if (most > 0 && row.devices / nodes > most)
-    throw Error(where,
-                fmt::format("{} GPUs are more than {} of {} can have", row.devices, counted(nodes, "node"), server),
-                fmt::format("a node of {} has {} GPUs: correct gpus or nodes", server, most));
+    throw Error(
+        where,
+        fmt::format("{} GPUs are more than {} of {} can have", row.devices, counted(nodes, "node"), server),
+        fmt::format("a node of {} has {} GPUs: correct gpus or nodes", server, most));
   // Adapters between nodes that nobody names are of the machine that was fitted to such rows, where
   // there is one.
   const bool unnamed = nodes > 1 && !names_network(row.system);

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "write/study.h"
@@ -196,7 +198,8 @@ void put_dimension(const Dimension& dimension, bool is_first, YamlText& yaml) {
   if (dimension.in_switch) yaml.put("in_switch", protocol_text(*dimension.in_switch, false));
   if (!dimension.cables.empty()) {
     std::vector<std::string> cables;
-    for (const MemberCable& cable : dimension.cables) cables.push_back(fmt::format("{}-{}", cable.a, cable.b));
+    for (const MemberCable& cable : dimension.cables)
+      cables.push_back(fmt::format("{}-{}", cable.a, cable.b));
     yaml.put("cables", fmt::format("[{}]", fmt::join(cables, ", ")));
   }
   yaml.end();
@@ -299,6 +302,7 @@ void put_kernels_and_recomputation(const Plan& plan, YamlText& yaml) {
   const Plan usual;
   yaml.unless("framework", name_of(plan.framework), name_of(usual.framework));
   yaml.unless("host", name_of(plan.host), name_of(usual.host));
+  yaml.unless("check_collectives", plan.check_collectives, usual.check_collectives);
   if (plan.issue_time) yaml.time("issue_time", *plan.issue_time);
   if (plan.fused_elementwise) yaml.put("fused_elementwise", list_of(*plan.fused_elementwise));
   yaml.unless("loss", name_of(plan.loss), name_of(usual.loss));
@@ -314,7 +318,7 @@ void put_kernels_and_recomputation(const Plan& plan, YamlText& yaml) {
 void put_component(std::string_view key, const ComponentChoice& choice, YamlText& yaml) {
   yaml.begin(key);
   yaml.name("model", choice.name);
-  for (const auto& [name, value] : choice.parameters) yaml.name(name, value.text);
+  for (const auto& [name, value] : choice.parameters) yaml.name(name, value.value);
   yaml.end();
 }
 
@@ -332,9 +336,9 @@ std::string write_study_yaml(const Study& study, const std::string& comment) {
   yaml.end();
   put_component("compute", study.compute, yaml);
   put_component("network", study.network, yaml);
-  if (study.collectives.measured) {
+  if (!study.collectives.measured) {
     yaml.begin("collectives");
-    yaml.put("measured", true);
+    yaml.put("measured", false);
     yaml.end();
   }
   put_machine(study.machine, yaml);
