@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/output_file.h"
@@ -61,7 +63,12 @@ class ValidateCommand final : public Command {
     if (!json_.empty()) files.push_back({json_, write_validation_json(validation, misses)});
     if (!csv_.empty()) files.push_back({csv_, write_validation_csv(validation)});
     if (!svg_.empty()) files.push_back({svg_, write_validation_svg(validation)});
-    if (!studies_.empty()) add_studies(validation, files);
+    if (!studies_.empty()) {
+      add_studies(validation, files);
+      std::error_code error;
+      std::filesystem::create_directories(studies_, error);
+      if (error) throw Error(studies_, fmt::format("cannot make the folder: {}", error.message()));
+    }
     write_files(files);
     const Session people = for_people(session, {json_, csv_, svg_});
     if (!quiet_) people.out << write_validation_text(validation, misses, people.style());

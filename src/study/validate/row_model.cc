@@ -360,7 +360,7 @@ void check_namesake(const MeasuredPlan& row, const ModelSource& source, const st
 
 // That all is there which makes a decoder.
 void check_description(const MeasuredPlan& row, const std::string& where) {
-  if (row.layers == 0 && row.hidden == 0 && row.heads == 0)
+  if (row.hidden == 0 && row.heads == 0)
     throw Error(where, fmt::format("model '{:.60}' is neither described nor known", row.model),
                 "give layers, hidden, heads and seq_len, or a name of the zoo (armilla list models)");
   std::vector<std::string_view> missing, columns;

@@ -158,6 +158,7 @@ TEST(RowWords, AWrittenStudyIsTheRows) {
   moe.model = "Qwen3_30B_a3B";
   moe.hidden = moe.heads = moe.layers = 0;
   moe.expert = 4;
+  moe.sequence_parallel = "1";
   moe.device = "H100";
   slow.source = "bigscience";
   slow.devices_per_node = 4;

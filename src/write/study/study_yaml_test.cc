@@ -83,6 +83,7 @@ TEST(StudyYaml, MachinesOfTheZooAreReadAgain) {
   for (const std::string& name : machine_names()) {
     Study study;
     study.model.name = "resnet50";
+    study.request.ranks = 8;
     study.machine = load_machine(name, "test");
     // Slices of tori are for machines that grow.
     if (!study.machine.graph.empty() || study.machine.largest_slice > 0 || !study.machine.others.empty())
