@@ -15,7 +15,7 @@
 //   plan     the degrees and sizes of the row. Chunks per stage that an interleaved schedule does not tell:
 //            the fewest that divide the layers. Micro-batches that are not told: one sample in a pipeline,
 //            else the whole batch of a replica. Recomputation that is not published: the least that fits,
-//            within 30 % (none, selective, full), or none where not even that fits. Experts are not
+//            within 25 % (none, selective, full), or none where not even that fits. Experts are not
 //            tensor-parallel, but in Megatron-LM's own tests. FSDP is ZeRO-3. Early Megatron (fp16, or
 //            DeepSpeed by name) has unfused attention, does not overlap the exchange of gradients, waits
 //            for messages between stages and cuts them over tensor ranks; DeepSpeed, InternEvo and plain
@@ -27,6 +27,7 @@
 //            JAX, torch.compile or CUDA graphs.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/progress.h"
@@ -51,6 +52,10 @@ Work work_of(const MeasuredKernel& kernel, const std::string& where);
 // before have left in the device's L2 cache counts as the fewer bytes that its memory would move meanwhile,
 // and rows of norms as those that fill multiprocessors.
 Work within_layer(Work work, const MeasuredKernel& kernel, const Device& device);
+
+// The study of a row's step or peak as it is played, with the recomputation that it is taken to have; nothing
+// of other rows. Throws Error for a row that cannot be predicted.
+std::optional<Study> study_of_row(const Measurement& row);
 
 // Throws Error where no row of all files can be predicted.
 Validation validate(const std::vector<MeasurementFile>& files, Progress& meter = no_progress());

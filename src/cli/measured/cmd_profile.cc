@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/output_file.h"
@@ -80,7 +81,8 @@ class ProfileCommand final : public Command {
       for (MeasuredComputation& event : profile.computations) event.measured.device = device_;
       for (MeasuredCommunication& event : profile.communications) event.measured.device = device_;
     }
-    note_unknown_device(session);
+    note_unknown_devices(profiles, session);
+    note_idle_collective(profiles, session);
     for (const Profile& profile : profiles) {
       const ProfileImport done = import_into(database_, profile);
       session.out << fmt::format("{}: {} ({} new, {} replaced, {} as before)\n", profile.file,
@@ -90,13 +92,32 @@ class ProfileCommand final : public Command {
   }
 
   // A device of one's own may be called anything.
-  void note_unknown_device(const Session& session) const {
+  void note_unknown_devices(const std::vector<Profile>& profiles, const Session& session) const {
+    std::set<std::string> devices;
+    for (const Profile& profile : profiles) {
+      for (const MeasuredComputation& event : profile.computations) devices.insert(event.measured.device);
+      for (const MeasuredCommunication& event : profile.communications) devices.insert(event.measured.device);
+    }
     const std::vector<std::string> names = device_names();
-    if (device_.empty() || std::ranges::find(names, device_) != names.end()) return;
-    session.out << fmt::format(
-        "note: no device of the zoo is called '{}' (armilla list devices): only a machine of your own whose "
-        "device has that name will use these times\n",
-        device_);
+    for (const std::string& device : devices) {
+      if (device.empty() || std::ranges::find(names, device) != names.end()) continue;
+      session.out << fmt::format(
+          "note: no device of the zoo is called '{}' (armilla list devices): only a machine of your own "
+          "whose device has that name will use these times{}\n",
+          device, device_.empty() ? "; --device says which device it is" : "");
+    }
+  }
+
+  void note_idle_collective(const std::vector<Profile>& profiles, const Session& session) const {
+    if (collective_.empty()) return;
+    const bool is_used = std::ranges::any_of(profiles, [&](const Profile& profile) {
+      return std::ranges::any_of(profile.communications, [&](const MeasuredCommunication& event) {
+        return event.key.name == collective_;
+      });
+    });
+    if (!is_used)
+      session.out << fmt::format(
+          "note: --collective {} has no effect: the files say themselves what they are of\n", collective_);
   }
 
   void show(const Session& session) const {

@@ -19,14 +19,15 @@ namespace {
 
 constexpr double kGiga = 1e9, kGiB = 1073741824.0;
 
-// The fields of one record by the names of their columns. A column that is missing reads as empty.
+// The fields of one record by the names of their columns, without blanks around them. A column that is
+// missing, or beyond the end of a short line, reads as empty.
 class Fields {
  public:
   Fields(const CsvTable& table, const CsvRecord& record) : table_(table), record_(record) {}
 
   std::string text(std::string_view column) const {
     const auto at = table_.find(column);
-    return at ? record_.fields[*at] : std::string();
+    return at && *at < record_.fields.size() ? std::string(trimmed(record_.fields[*at])) : std::string();
   }
   // Nothing where that is what it stands for; but "none" is a word.
   std::string word(std::string_view column) const {
@@ -74,7 +75,8 @@ class Fields {
     if (is_nothing(text(column))) return 0;
     const double value = real(column);
     if (!(value > 0))
-      throw Error(place(column), fmt::format("'{:.60}' was measured", text(column)), "expected more than 0");
+      throw Error(place(column), fmt::format("'{:.60}' is no measurement", text(column)),
+                  "expected more than 0, or nothing");
     return value;
   }
 
@@ -132,19 +134,20 @@ MeasuredPlan plan_of(const Fields& f) {
 }
 
 constexpr double kMicro = 1e-6;
+constexpr std::string_view kStepTime = "step_time_s", kPeak = "peak_GiB";
 
 // Each says first what the row is of, whatever of it can be read.
 void read_step(const Fields& f, Measurement& row) {
   MeasuredStep& step = row.what.emplace<MeasuredStep>();
   step.plan = plan_of(f);
-  row.value = f.measured("step_time_s");
+  row.value = f.measured(kStepTime);
 }
 void read_peak(const Fields& f, Measurement& row) {
   MeasuredPeak& peak = row.what.emplace<MeasuredPeak>();
   peak.plan = plan_of(f);
-  peak.scope = f.text("rank_scope");
-  peak.reserved = f.text("measure").find("reserved") != std::string::npos;
-  row.value = f.measured("peak_GiB") * kGiB;
+  peak.scope = lower_case(f.text("rank_scope"));
+  peak.reserved = lower_case(f.text("measure")).find("reserved") != std::string::npos;
+  row.value = f.measured(kPeak) * kGiB;
 }
 void read_collective(const Fields& f, Measurement& row) {
   MeasuredCollective& collective = row.what.emplace<MeasuredCollective>();
@@ -183,11 +186,11 @@ struct TableKind {
 // The first whose own column and first needed one are there; times in us are of collectives or of kernels.
 constexpr std::array kKinds = {
     TableKind{"training",
-              "step_time_s",
+              kStepTime,
               {"model", "gpu", "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len", "precision"},
               read_step},
     TableKind{"memory",
-              "peak_GiB",
+              kPeak,
               {"model", "gpu", "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len", "precision"},
               read_peak},
     TableKind{"collectives", "time_us", {"collective", "system", "gpus", "bytes"}, read_collective},
@@ -212,32 +215,57 @@ const TableKind& kind_of_columns(const CsvTable& table) {
               "(docs/validation.md)");
 }
 
+Measurement read_row(const CsvTable& table, const CsvRecord& record, const TableKind& kind) {
+  const Fields fields(table, record);
+  Measurement row;
+  row.where = table.where(record);
+  row.id = fields.text("id");
+  row.source = fields.text("source");
+  const std::string tier = fields.text("tier");
+  row.tier = tier.empty() ? ' ' : tier.front();
+  try {
+    kind.read(fields, row);
+  } catch (const Error& error) {
+    const std::string row_place = row.where + ": ";
+    row.fault = error.where.starts_with(row_place)
+                    ? fmt::format("{}: {}", error.where.substr(row_place.size()), error.message)
+                    : error.message;
+    row.expected = error.hint;
+  }
+  // What stands in which column of such a line is anybody's guess.
+  if (std::string wrong = raggedness(table, record); !wrong.empty()) {
+    row.fault = std::move(wrong);
+    row.expected = "expected a comma between any two cells, also where they are empty";
+    row.value = 0;
+  }
+  return row;
+}
+
+// Of a table with both, a line is a step and a peak, where it has both or neither has a value.
+std::vector<const TableKind*> kinds_of_record(const CsvTable& table, const CsvRecord& record,
+                                              const TableKind& kind) {
+  const bool has_both = kind.read == read_step && table.find(kPeak);
+  if (!has_both || !raggedness(table, record).empty()) return {&kind};
+  const Fields fields(table, record);
+  const bool has_step = !fields.word(kStepTime).empty(), has_peak = !fields.word(kPeak).empty();
+  std::vector<const TableKind*> kinds;
+  if (has_step || !has_peak) kinds.push_back(&kind);
+  if (has_peak) kinds.push_back(&*std::ranges::find(kKinds, kPeak, &TableKind::measured));
+  return kinds;
+}
+
 }  // namespace
 
 MeasurementFile parse_measurements(std::string_view text, const std::string& name) {
-  const CsvTable table = parse_csv(text, name);
+  const CsvTable table = parse_csv(text, name, Ragged::kept);
   const TableKind& kind = kind_of_columns(table);
   for (const std::string_view column : kind.needed) {
     if (!column.empty()) table.at(column);
   }
   MeasurementFile file{name, std::string(kind.name), {}};
   for (const CsvRecord& record : table.records) {
-    const Fields fields(table, record);
-    Measurement& row = file.rows.emplace_back();
-    row.where = table.where(record);
-    row.id = fields.text("id");
-    row.source = fields.text("source");
-    const std::string tier = fields.text("tier");
-    row.tier = tier.empty() ? ' ' : tier.front();
-    try {
-      kind.read(fields, row);
-    } catch (const Error& error) {
-      const std::string row_place = row.where + ": ";
-      row.fault = error.where.starts_with(row_place)
-                      ? fmt::format("{}: {}", error.where.substr(row_place.size()), error.message)
-                      : error.message;
-      row.expected = error.hint;
-    }
+    for (const TableKind* of_row : kinds_of_record(table, record, kind))
+      file.rows.push_back(read_row(table, record, *of_row));
   }
   if (file.rows.empty())
     throw Error(name, "has no rows", "expected a measurement in each line after the first");

@@ -72,6 +72,43 @@ TEST(MeasurementsCsv, ReadsOnBehindWhatItCannotRead) {
   EXPECT_EQ(file.rows[1].value, 9e-6);
 }
 
+TEST(MeasurementsCsv, BlanksAroundCellsAreNone) {
+  const MeasurementFile file =
+      parse_measurements(kStepColumns + " a-1 , m ,2,8,  ,A100, 8 ,2, ,1,8,128, fp16 , 1.5 \n", "t.csv");
+  EXPECT_EQ(file.rows[0].fault, "");
+  EXPECT_EQ(file.rows[0].id, "a-1");
+  const MeasuredPlan& plan = std::get<MeasuredStep>(file.rows[0].what).plan;
+  EXPECT_EQ(plan.model, "m");
+  EXPECT_EQ(plan.precision, "fp16");
+  EXPECT_EQ(plan.heads, 0);
+  EXPECT_EQ(plan.pipeline, 1);
+}
+
+TEST(MeasurementsCsv, ALineWithOtherFieldsThanTheHeaderIsARowWithAFault) {
+  const std::string row = "a-1,m,2,8,2,A100,8,2,1,1,8,128,bf16,1.5";
+  const MeasurementFile file = parse_measurements(kStepColumns + row + "\nx,y\n" + row + ",9\n", "t.csv");
+  ASSERT_EQ(file.rows.size(), 3u);
+  EXPECT_EQ(file.rows[0].fault, "");
+  EXPECT_EQ(file.rows[1].fault, "2 fields, the header has 14");
+  EXPECT_EQ(file.rows[1].where, "t.csv:3");
+  EXPECT_EQ(file.rows[2].fault, "15 fields, the header has 14");
+}
+
+TEST(MeasurementsCsv, ATableMayHaveStepsAndPeaks) {
+  const MeasurementFile file = parse_measurements(
+      "model,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,peak_GiB,step_time_s\n"
+      "m,A100,8,2,1,1,8,128,bf16,2,1.5\nm,A100,8,2,1,1,8,128,bf16,2,\nm,A100,8,2,1,1,8,128,bf16,,1.5\n"
+      "m,A100,8,2,1,1,8,128,bf16,,\n",
+      "t.csv");
+  std::string kinds;
+  for (const Measurement& row : file.rows)
+    kinds += std::holds_alternative<MeasuredStep>(row.what) ? 's' : 'p';
+  EXPECT_EQ(kinds, "sppss");
+  EXPECT_EQ(file.rows[0].value, 1.5);
+  EXPECT_EQ(file.rows[1].value, 2.0 * (1 << 30));
+  EXPECT_EQ(file.rows[1].where, "t.csv:2");
+}
+
 TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
   EXPECT_EQ(fault_of_row(kStepColumns + "a-1,m,2,8,2,A100,8,0,1,1,8,128,bf16,1.5\n"),
             "x.csv:2: tp: '0' is too few\n  hint: expected a whole number of at least 1, or nothing");

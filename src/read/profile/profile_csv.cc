@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "base/units_text.h"
 #include "read/profile.h"
 #include "read/profile/profile_fields.h"
@@ -38,11 +39,17 @@ class ProfileTable {
  private:
   std::string field(const CsvRecord& record, std::string_view column) const {
     const auto at = table_.find(column);
-    return at ? record.fields[*at] : std::string();
+    return at ? std::string(trimmed(record.fields[*at])) : std::string();
   }
   std::int64_t count(const CsvRecord& record, std::string_view column) const {
     const std::string text = field(record, column);
-    return text.empty() ? 0 : parse_count(text, fmt::format("{}: {}", table_.where(record), column));
+    if (text.empty()) return 0;
+    const std::string where = fmt::format("{}: {}", table_.where(record), column);
+    const std::int64_t number = parse_count(text, where);
+    if (number < 0)
+      throw Error(where, fmt::format("'{:.60}' is not a count", text),
+                  "expected a whole number of at least 0");
+    return number;
   }
   Time seconds(const CsvRecord& record, std::string_view column) const {
     const std::string text = field(record, column);

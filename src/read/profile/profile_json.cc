@@ -84,7 +84,14 @@ Profile parse_profile_json(std::string_view text, const std::string& name) {
   const Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded()) throw Error(name, "is broken JSON");
   const JsonEvent top(document, name);
-  if (top.text("schema") != "armilla.events/1")
+  const std::string schema = top.text("schema");
+  constexpr std::string_view kFamily = "armilla.events/", kKnown = "armilla.events/1";
+  if (schema.starts_with(kFamily) && schema != kKnown)
+    throw Error(name,
+                fmt::format("is a list of events by the schema {:.60}, and this version of Armilla knows {}",
+                            schema, kKnown),
+                "write it again with this version, or use the one that wrote it");
+  if (schema != kKnown)
     throw Error(name, "is not a list of events",
                 "armilla events --json and armilla profile export write such a file");
   const std::string device = top.text("device");

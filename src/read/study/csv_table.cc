@@ -102,7 +102,12 @@ std::string CsvTable::where(const CsvRecord& record) const {
   return fmt::format("{}:{}", name, record.line);
 }
 
-CsvTable parse_csv(std::string_view text, const std::string& name) {
+std::string raggedness(const CsvTable& table, const CsvRecord& record) {
+  if (record.fields.size() == table.columns.size()) return {};
+  return fmt::format("{}, the header has {}", counted(record.fields.size(), "field"), table.columns.size());
+}
+
+CsvTable parse_csv(std::string_view text, const std::string& name, Ragged ragged) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as spreadsheets write it
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   // Spreadsheets call UTF-16 "Unicode text".
@@ -120,10 +125,9 @@ CsvTable parse_csv(std::string_view text, const std::string& name) {
       throw Error(table.where(*header), fmt::format("column '{:.60}' is there twice", *column));
   }
   while (std::optional<CsvRecord> record = parser.next()) {
-    if (record->fields.size() != table.columns.size()) {
-      throw Error(table.where(*record),
-                  fmt::format("{}, the header has {}", counted(record->fields.size(), "field"),
-                              table.columns.size()));
+    if (ragged == Ragged::refused) {
+      if (const std::string wrong = raggedness(table, *record); !wrong.empty())
+        throw Error(table.where(*record), wrong);
     }
     table.records.push_back(std::move(*record));
   }

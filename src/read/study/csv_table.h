@@ -27,8 +27,13 @@ struct CsvTable {
   std::string where(const CsvRecord& record) const;  // "events.csv:3"
 };
 
+// What becomes of a record with more or fewer fields than columns.
+enum class Ragged : std::uint8_t { refused, kept };
+
 // Throws Error with file:line for an unfinished quote, text behind one, a column that is there twice, and a
-// record with more or fewer fields than columns.
-CsvTable parse_csv(std::string_view text, const std::string& name);
+// ragged record that is not kept.
+CsvTable parse_csv(std::string_view text, const std::string& name, Ragged ragged = Ragged::refused);
+// What is wrong with such a record: "2 fields, the header has 27"; nothing where it is as it should be.
+std::string raggedness(const CsvTable& table, const CsvRecord& record);
 
 }  // namespace armilla

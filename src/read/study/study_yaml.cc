@@ -31,7 +31,10 @@ ModelSource read_model_source(const Config& config) {
     model.name = name_or_path(config);
     return model;
   }
-  model.name = name_or_path(config.at("name"));
+  const Config name = config.at("name");
+  // What is described here needs no file.
+  if (const auto description = config.find("description")) model.text = description->text();
+  model.name = model.text.empty() ? name_or_path(name) : name.text();
   if (const auto dimensions = config.find("dimensions")) {
     for (const auto& [symbol, size] : dimensions->entries()) model.dimensions[symbol] = size.count();
   }

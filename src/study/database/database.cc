@@ -5,11 +5,17 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/file_status.h"
 
 namespace armilla {
+namespace {
+
+constexpr const char* kDamaged = "delete it, or name another file";
+
+}  // namespace
 
 Statement::Statement(Database& database, std::string_view sql) : database_(database) {
   sqlite3_stmt* statement = nullptr;
@@ -90,6 +96,8 @@ Database::Database(const std::string& path, const DatabaseForm& form, DatabaseUs
                             version, form.version),
                 "name another file, or use the version of Armilla that wrote it");
   }
+  // Behind a log the file may be shorter than it says.
+  if (!is_new_ && !form.log) refuse_truncated();
   if (!writes) return;
   if (form.log) {
     // Closed before anything else: an open statement is a transaction.
@@ -104,6 +112,15 @@ Database::Database(const std::string& path, const DatabaseForm& form, DatabaseUs
 
 void Database::execute(const std::string& sql) {
   check(sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr));
+}
+
+void Database::refuse_truncated() {
+  // What is missing of a page reads as zeros.
+  const std::int64_t whole = number_of("PRAGMA page_count") * number_of("PRAGMA page_size");
+  std::error_code failed;
+  const std::uintmax_t size = std::filesystem::file_size(path_, failed);
+  if (failed || static_cast<std::int64_t>(size) >= whole) return;
+  throw Error(path_, fmt::format("this {} is damaged: its end is missing", what_), kDamaged);
 }
 
 std::int64_t Database::number_of(const std::string& query) {
@@ -130,7 +147,7 @@ void Database::check(int code) const {
       throw Error(path_, fmt::format("is not a database, so it is not a {}", what_), "name another file");
     case SQLITE_ERROR:  // a table of its form is missing
     case SQLITE_CORRUPT:
-      throw Error(path_, fmt::format("this {} is damaged", what_), "delete it, or name another file");
+      throw Error(path_, fmt::format("this {} is damaged", what_), kDamaged);
     case SQLITE_CANTOPEN: {
       const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
       if (is_folder(path_)) throw Error(path_, "is a folder", "name a file in it, such as plans.db");

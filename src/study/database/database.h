@@ -65,6 +65,7 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
+  const std::string& path() const { return path_; }
   // Whether it had no tables before.
   bool is_new() const { return is_new_; }
   void execute(const std::string& sql);
@@ -77,6 +78,8 @@ class Database {
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   };
+  // Throws Error for a file that is shorter than its pages.
+  void refuse_truncated();
   // Throws what a result code means.
   void check(int code) const;
 

@@ -134,10 +134,10 @@ TEST(ProfileTimes, BetweenMeasuredSizesTheShareOfThePeakIsInterpolated) {
   };
   EXPECT_FALSE(find(4096)->interpolated);
   EXPECT_EQ(find(4096)->time, profile.computations[1].measured.time);
-  // Half way between 256 and 4096 in the logarithm: sqrt(0.2 x 0.8) of the peak.
+  // Half way between 256 and 4096 in the logarithm.
   ASSERT_TRUE(find(1024));
   EXPECT_TRUE(find(1024)->interpolated);
-  EXPECT_NEAR(in_seconds(find(1024)->time), in_seconds(at_share(1024, 0.4).measured.time), 1e-12);
+  EXPECT_NEAR(in_seconds(find(1024)->time), in_seconds(at_share(1024, 0.5).measured.time), 1e-12);
   EXPECT_FALSE(find(128)) << "below all that were measured";
   EXPECT_FALSE(find(1 << 20)) << "above";
 }

@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "base/file_status.h"
+#include "base/text.h"
+#include "ir/collective.h"
 #include "read/file_format.h"
 #include "study/database/database.h"
 #include "study/profile.h"
@@ -25,16 +29,44 @@ constexpr DatabaseForm kProfileForm = {
         " source TEXT NOT NULL, PRIMARY KEY (device, kind, bytes, ranks, inter_node)) WITHOUT ROWID;",
     .log = false};
 
+constexpr const char* kAgain = "it is damaged: delete it, and import the measurements again";
+
 Phase stored_phase(const std::string& text, const std::string& path) {
   for (const Phase phase : {Phase::forward, Phase::input_gradient, Phase::weight_gradient,
                             Phase::gradient_exchange, Phase::optimizer, Phase::other}) {
     if (text == name_of(phase)) return phase;
   }
-  throw Error(path, fmt::format("this profile database has an unknown phase '{:.60}'", text));
+  throw Error(path, fmt::format("this profile database has an unknown phase '{:.60}'", text), kAgain);
 }
 
-Measured stored_measurement(const Statement& row, int first, std::string device) {
-  return {Time(row.number(first)), Time(row.number(first + 1)), row.number(first + 2), std::move(device)};
+// A whole number of at least `least`; `of` is the event's name.
+std::int64_t stored_count(const Statement& row, int column, std::int64_t least, std::string_view name,
+                          const std::string& of, const std::string& path) {
+  const std::string text = row.text(column);
+  const std::optional<std::int64_t> number = number_from<std::int64_t>(text);
+  if (number && *number >= least) return *number;
+  throw Error(path, fmt::format("this profile database has '{:.60}' as the {} of '{:.60}'", text, name, of),
+              kAgain);
+}
+
+Measured stored_measurement(const Statement& row, int first, std::string device, const std::string& of,
+                            const std::string& path) {
+  const std::int64_t time = stored_count(row, first, 1, "time", of, path);
+  const std::int64_t spread = stored_count(row, first + 1, 0, "spread", of, path);
+  return {Time(time), Time(spread), stored_count(row, first + 2, 0, "number of repeats", of, path),
+          std::move(device)};
+}
+
+void check_stored(const ComputationKey& key, const std::string& path) {
+  if (!shapes_from(key.shapes))
+    throw Error(
+        path,
+        fmt::format("this profile database has '{:.60}' as the shapes of '{:.60}'", key.shapes, key.name),
+        kAgain);
+  if (!dtype_from_name(key.type))
+    throw Error(path,
+                fmt::format("this profile database has '{:.60}' as the type of '{:.60}'", key.type, key.name),
+                kAgain);
 }
 
 void set_measurement(Statement& statement, int first, const Measured& measured, const std::string& source) {
@@ -69,6 +101,44 @@ constexpr EventTableForm kCommunications = {
     " AND ranks = ? AND inter_node = ?",
     "INSERT OR REPLACE INTO communication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"};
 
+// All that it holds, in order. Throws Error for what cannot have been measured: times of nothing or less, and
+// what is no number.
+Profile stored_in(Database& database, const std::string& path) {
+  Profile profile;
+  profile.file = path;
+  constexpr int kComputationTime = 7, kCommunicationTime = 5;
+  Statement computations(database,
+                         "SELECT device, operator, phase, shapes, type, flops, bytes, time_ps, spread_ps,"
+                         " repeats FROM computation ORDER BY 1, 2, 3, 4, 5, 6, 7");
+  while (computations.next()) {
+    const std::string name = computations.text(1);
+    ComputationKey key{name,
+                       stored_phase(computations.text(2), path),
+                       computations.text(3),
+                       computations.text(4),
+                       stored_count(computations, 5, 0, "flops", name, path),
+                       stored_count(computations, 6, 0, "bytes", name, path)};
+    check_stored(key, path);
+    profile.computations.push_back({std::move(key), stored_measurement(computations, kComputationTime,
+                                                                       computations.text(0), name, path)});
+  }
+  Statement communications(database,
+                           "SELECT device, kind, bytes, ranks, inter_node, time_ps, spread_ps, repeats"
+                           " FROM communication ORDER BY 1, 2, 3, 4, 5");
+  while (communications.next()) {
+    const std::string name = communications.text(1);
+    if (name != "send" && !collective_from_name(name))
+      throw Error(path, fmt::format("this profile database has an unknown communication '{:.60}'", name),
+                  kAgain);
+    profile.communications.push_back(
+        {{name, stored_count(communications, 2, 0, "bytes", name, path),
+          stored_count(communications, 3, 1, "ranks", name, path),
+          stored_count(communications, 4, 0, "inter_node", name, path) != 0},
+         stored_measurement(communications, kCommunicationTime, communications.text(0), name, path)});
+  }
+  return profile;
+}
+
 template <class Event>
 void put(Database& database, const EventTableForm& form, const std::vector<Event>& events,
          const std::string& source, ProfileImport& result) {
@@ -79,7 +149,8 @@ void put(Database& database, const EventTableForm& form, const std::vector<Event
     set_key(find, event);
     if (!find.next()) {
       ++result.added;
-    } else if (stored_measurement(find, 0, event.measured.device) == event.measured) {
+    } else if (stored_measurement(find, 0, event.measured.device, event.key.name, database.path()) ==
+               event.measured) {
       ++result.unchanged;
       continue;
     } else {
@@ -101,33 +172,13 @@ Profile read_profile_database(const std::string& path) {
   if (!is_there(path))
     throw Error(path, "cannot be opened: there is no such file", "armilla profile import makes a database");
   Database database(path, kProfileForm, DatabaseUse::reading);
-  Profile profile;
-  profile.file = path;
-  constexpr int kComputationTime = 7, kCommunicationTime = 5;
-  Statement computations(database,
-                         "SELECT device, operator, phase, shapes, type, flops, bytes, time_ps, spread_ps,"
-                         " repeats FROM computation ORDER BY 1, 2, 3, 4, 5, 6, 7");
-  while (computations.next()) {
-    ComputationKey key{computations.text(1),   stored_phase(computations.text(2), path),
-                       computations.text(3),   computations.text(4),
-                       computations.number(5), computations.number(6)};
-    profile.computations.push_back(
-        {std::move(key), stored_measurement(computations, kComputationTime, computations.text(0))});
-  }
-  Statement communications(database,
-                           "SELECT device, kind, bytes, ranks, inter_node, time_ps, spread_ps, repeats"
-                           " FROM communication ORDER BY 1, 2, 3, 4, 5");
-  while (communications.next()) {
-    profile.communications.push_back(
-        {{communications.text(1), communications.number(2), communications.number(3),
-          communications.number(4) != 0},
-         stored_measurement(communications, kCommunicationTime, communications.text(0))});
-  }
-  return profile;
+  return stored_in(database, path);
 }
 
 ProfileImport import_into(const std::string& path, const Profile& profile) {
   Database database(path, kProfileForm);
+  // Nothing is added to what is damaged.
+  if (!database.is_new()) stored_in(database, path);
   ProfileImport result;
   database.execute("BEGIN");
   put(database, kComputations, profile.computations, profile.file, result);

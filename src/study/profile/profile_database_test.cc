@@ -1,6 +1,7 @@
 #include "study/profile.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <filesystem>
 
@@ -66,6 +67,57 @@ TEST_F(ProfileDatabaseTest, ReadersDoNotExcludeEachOther) {
   EXPECT_TRUE(equal(read_profile_database(path), read_profile_database(path)));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1)
       << "nothing is left beside it";
+}
+
+// Behind 8 KiB of what a database is filled with.
+Profile many_times() {
+  Profile profile = some_profile();
+  for (std::int64_t m = 1; m <= 300; ++m)
+    profile.computations.push_back({product_key({m, 64, 64, 1}, DType::bf16), {microseconds(1), {}, 0, "a"}});
+  return profile;
+}
+
+TEST_F(ProfileDatabaseTest, ATruncatedOneIsNeitherReadNorWritten) {
+  const std::string path = folder_ + "times.db";
+  import_into(path, many_times());
+  const std::uintmax_t whole = std::filesystem::file_size(path);
+  for (const std::uintmax_t missing : {std::uintmax_t{1}, std::uintmax_t{100}, whole / 2}) {
+    std::filesystem::resize_file(path, whole - missing);
+    EXPECT_NE(error_of([&] { read_profile_database(path); }).find("this profile database is damaged"),
+              std::string::npos);
+    const std::string error = error_of([&] { import_into(path, some_profile()); });
+    EXPECT_NE(error.find("is damaged"), std::string::npos);
+    EXPECT_NE(error.find("hint: delete it, or name another file"), std::string::npos);
+    EXPECT_EQ(std::filesystem::file_size(path), whole - missing);
+    std::filesystem::remove(path);
+    import_into(path, many_times());
+  }
+}
+
+TEST_F(ProfileDatabaseTest, WhatCannotHaveBeenMeasuredIsRefused) {
+  for (const auto& [change, wrong] :
+       {std::pair("computation SET time_ps = 0", "'0' as the time of 'matmul'"),
+        {"computation SET time_ps = -5", "'-5' as the time of 'matmul'"},
+        {"computation SET time_ps = 'fast'", "'fast' as the time of 'matmul'"},
+        {"computation SET repeats = -1", "'-1' as the number of repeats of 'matmul'"},
+        {"computation SET spread_ps = 1.5", "'1.5' as the spread of 'matmul'"},
+        {"computation SET shapes = 'round'", "'round' as the shapes of 'matmul'"},
+        {"communication SET ranks = 0", "'0' as the ranks of 'all-reduce'"},
+        {"communication SET kind = 'shout'", "an unknown communication 'shout'"}}) {
+    const std::string path = folder_ + "times.db";
+    std::filesystem::remove(path);
+    import_into(path, some_profile());
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+    const std::string sql = std::string("UPDATE ") + change;
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+    sqlite3_close(database);
+    const std::string error = error_of([&] { read_profile_database(path); });
+    EXPECT_NE(error.find(wrong), std::string::npos) << error;
+    EXPECT_NE(error.find("hint: it is damaged: delete it, and import the measurements again"),
+              std::string::npos);
+    EXPECT_EQ(error_of([&] { import_into(path, some_profile()); }), error) << "nor is anything added to it";
+  }
 }
 
 TEST_F(ProfileDatabaseTest, OthersFilesAreRefused) {

@@ -53,8 +53,7 @@ void ProfileTimes::add(const MeasuredComputation& computation) {
   const double least = least_seconds(key), seconds = in_seconds(computation.measured.time);
   std::vector<double> sizes = logarithms_of(key);
   if (!(least > 0) || !(seconds > 0) || sizes.empty()) return;
-  families_[{key.name, key.phase, key.type, sizes.size()}].push_back(
-      {std::move(sizes), std::log(least / seconds)});
+  families_[{key.name, key.phase, key.type, sizes.size()}].push_back({std::move(sizes), least / seconds});
 }
 
 // The roofline with nothing but the peaks.
@@ -85,7 +84,7 @@ std::optional<Time> ProfileTimes::between(const ComputationKey& key) const {
   const double least = least_seconds(key);
   if (below == nullptr || above == nullptr || !(least > 0)) return std::nullopt;
   const double span = to_below + to_above, weight = span > 0 ? to_below / span : 0;
-  return from_seconds(least / std::exp(below->share + weight * (above->share - below->share)));
+  return from_seconds(least / (below->share + weight * (above->share - below->share)));
 }
 
 std::optional<ProfileTimes::Found> ProfileTimes::find(const ComputationKey& key, const Work& work) const {

@@ -32,7 +32,7 @@ class ProfileTimes {
  private:
   struct Point {
     std::vector<double> sizes;  // logarithms
-    double share = 0;           // logarithm of the least possible time over the measured one
+    double share = 0;           // of the best: the least possible time over the measured one
   };
   using Family = std::tuple<std::string, Phase, std::string, std::size_t>;
 

@@ -158,7 +158,7 @@ constexpr double kGigabit = 1e9 / 8;
 
 // A device's part of what the notes say a node has ("800 Gb/s per node total"), or 0.
 double part_of_total(const RowMachine& row) {
-  static const std::regex kTotal(R"((\d{1,6}) Gb/s per node total)");
+  static const std::regex kTotal(R"((\d{1,6}) ?(?:Gb/s|Gbit/s|Gbps) per node total)");
   std::smatch total;
   if (row.devices_per_node < 1 || !std::regex_search(row.notes, total, kTotal)) return 0;
   return std::stod(total[1]) * kGigabit / static_cast<double>(row.devices_per_node);
@@ -167,8 +167,12 @@ double part_of_total(const RowMachine& row) {
 // A device's part of the NICs that the notes count in a node ("4x Omni-Path 100 Gb/s HCAs/node"), or 0.
 double shared_bandwidth(const RowMachine& row) {
   constexpr std::size_t kLongest = 200;
-  static const std::regex kNics(R"((\d{1,4})x \D*(\d{1,4}) Gb/s .*node.*)");
-  const std::size_t unit = row.notes.find(" Gb/s");
+  static const std::regex kNics(R"((\d{1,4})x \D*(\d{1,4}) ?(?:Gb/s|Gbit/s|Gbps) .*node.*)");
+  static const std::regex kUnit(R"(\d ?(?:Gb/s|Gbit/s|Gbps))");
+  std::smatch rate;
+  const std::size_t unit = std::regex_search(row.notes, rate, kUnit)
+                               ? static_cast<std::size_t>(rate.position())
+                               : std::string::npos;
   if (row.devices_per_node < 1 || unit == std::string::npos) return 0;
   const std::size_t begin = row.notes.find_last_of(";,", unit) + 1;  // 0 where there is none
   const std::string fact = row.notes.substr(begin, std::min(row.notes.find(';', unit) - begin, kLongest));
@@ -228,6 +232,12 @@ Device device_of_row(const std::string& device, const std::string& where) {
   return load_device(std::string(known_device(device, where).device), where);
 }
 
+std::pair<std::string, std::int64_t> server_of(const std::string& device, const std::string& where) {
+  const std::string cluster(known_device(device, where).cluster);
+  const Machine machine = load_machine(cluster, where);
+  return {cluster, machine.largest_slice > 0 ? 0 : machine.dimensions.front().size};
+}
+
 bool by_sockets(const std::string& device, const std::string& where) {
   return known_device(device, where).sockets;
 }
@@ -236,8 +246,8 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
   const std::string told = row.device + ' ' + row.notes;
   std::string device = row.device;
   for (const auto& [fabric, pattern] :
-       {std::pair(" on efa", R"(\bEFA\b)"), std::pair(" on omni-path", R"(\bOmni-Path\b)")}) {
-    if (std::regex_search(told, std::regex(pattern))) device += fabric;
+       {std::pair(" on efa", R"(\bEFA\b)"), std::pair(" on omni-path", R"(\bOmni[ -]?Path\b)")}) {
+    if (std::regex_search(told, std::regex(pattern, std::regex::icase))) device += fabric;
   }
   const KnownDevice& known = known_device(device, where);
   // Cards whose neighbours are behind PCIe alone: servers of the zoo join theirs by NVLink.
@@ -251,7 +261,7 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
   }
   if (has_servers(machine) && row.devices_per_node > 0 && row.devices > row.devices_per_node &&
       row.devices % row.devices_per_node != 0)
-    throw Error(where, fmt::format("{} devices on nodes of {}", row.devices, row.devices_per_node),
+    throw Error(where, fmt::format("{} GPUs do not fill nodes of {}", row.devices, row.devices_per_node),
                 "expected whole nodes");
   shape(machine, row, known, where);
   // All of it is shaped for the row's devices.

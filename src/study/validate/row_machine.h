@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "ir/machine.h"
 
@@ -23,6 +24,9 @@ struct RowMachine {
 Machine machine_of(const RowMachine& row, const std::string& where);
 // Whether messages between the servers of these devices go by TCP sockets. Throws Error likewise.
 bool by_sockets(const std::string& device, const std::string& where);
+// The cluster that has these devices, and how many of them a server of it, or a rack without servers of its
+// own, has at most; 0: any. Throws Error likewise.
+std::pair<std::string, std::int64_t> server_of(const std::string& device, const std::string& where);
 // The zoo's device alone. Throws Error likewise.
 Device device_of_row(const std::string& device, const std::string& where);
 

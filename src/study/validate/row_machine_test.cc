@@ -80,7 +80,7 @@ TEST(RowStudy, NodesAreWhole) {
   MeasuredPlan row = small_row();
   row.devices_per_node = 3;
   EXPECT_EQ(error_of([&] { study_of(row, "x.csv:2"); }),
-            "x.csv:2: 16 devices on nodes of 3\n  hint: expected whole nodes");
+            "x.csv:2: 16 GPUs do not fill nodes of 3\n  hint: expected whole nodes");
 }
 
 TEST(RowStudy, NicsThatTheNotesCountAreShared) {

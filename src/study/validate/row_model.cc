@@ -1,6 +1,7 @@
 #include "study/validate/row_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,8 @@
 #include <limits>
 #include <optional>
 #include <regex>
+#include <tuple>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -45,15 +48,6 @@ bool has_experts(const ZooModel& model) {
                      std::string_view::npos;
 }
 
-// The value of one of Megatron-LM's arguments, which its own tests are published with: "num-experts=8; ...".
-std::string argument(const MeasuredPlan& row, std::string_view name) {
-  const std::string key = fmt::format(" {}=", name);
-  const std::size_t at = row.notes.find(key);
-  if (at == std::string::npos) return {};
-  const std::size_t first = at + key.size();
-  return row.notes.substr(first, row.notes.find(';', first) - first);
-}
-
 std::int64_t count_or_zero(const std::string& text) {
   const bool digits =
       !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
@@ -69,12 +63,14 @@ std::string described_by_arguments(const MeasuredPlan& row) {
                         std::max<std::int64_t>(1, count_or_zero(argument(row, "moe-router-topk"))),
                         own > 0 ? own : row.feed_forward);
   }
-  if (argument(row, "disable-bias-linear") == "True") text += "bias: false\n";
-  if (argument(row, "normalization") == "RMSNorm") text += "norm: rmsnorm\n";
-  if (argument(row, "swiglu") == "True") text += "activation: swiglu\n";
+  const auto is = [&](std::string_view name, std::string_view value) {
+    return lower_case(argument(row, name)) == value;
+  };
+  if (is("disable-bias-linear", "true")) text += "bias: false\n";
+  if (is("normalization", "rmsnorm")) text += "norm: rmsnorm\n";
+  if (is("swiglu", "true")) text += "activation: swiglu\n";
   // The layers that are not Transformer Engine's have no other (DotProductAttention).
-  const std::string attention = argument(row, "attention-backend");
-  if (attention == "unfused" || (attention.empty() && argument(row, "transformer-impl") == "local"))
+  if (is("attention-backend", "unfused") || (is("attention-backend", "") && is("transformer-impl", "local")))
     text += "attention: unfused\n";
   return text;
 }
@@ -85,7 +81,11 @@ struct MlpShape {
 
 // What the notes say of it: "head_dim 256"; 0: hidden / heads.
 std::int64_t head_size_of(const MeasuredPlan& row) {
-  return number_after(row.notes, "head_dim ");
+  const std::string notes = lower_case(row.notes);
+  for (const std::string_view word : {"head_dim ", "head_dim=", "head_dim: ", "head dim ", "head size "}) {
+    if (const std::int64_t size = number_after(notes, word); size > 0) return size;
+  }
+  return 0;
 }
 
 double parameters_of(const MeasuredPlan& row, MlpShape shape) {
@@ -134,7 +134,7 @@ void check_parameters(const MeasuredPlan& row, const std::string& where) {
 std::string description_of(const MeasuredPlan& row) {
   constexpr std::int64_t kPadding = 128;
   MlpShape shape = nearest_shape(row);
-  if (argument(row, "untie-embeddings-and-output-weights") == "True") shape.tied = false;
+  if (lower_case(argument(row, "untie-embeddings-and-output-weights")) == "true") shape.tied = false;
   const std::int64_t unit = kPadding * row.tensor;
   const std::int64_t padded = (row.vocabulary + unit - 1) / unit * unit;
   return fmt::format(
@@ -149,7 +149,58 @@ std::string description_of(const MeasuredPlan& row) {
 
 }  // namespace
 
-std::optional<bool> says(const MeasuredPlan& row, std::string_view setting) {
+std::string argument(const MeasuredPlan& row, std::string_view name) {
+  const std::string key = fmt::format("{}=", name);
+  const std::string_view notes = row.notes;
+  for (std::size_t at = notes.find(key); at != std::string::npos; at = notes.find(key, at + 1)) {
+    const char before = at == 0 ? ' ' : notes[at - 1];
+    // Written as on a command line, too: "--num-experts=8".
+    const bool is_flag = at >= 2 && notes.substr(at - 2, 2) == "--";
+    if (before != ' ' && before != ';' && !is_flag) continue;
+    const std::size_t first = at + key.size();
+    return std::string(trimmed(notes.substr(first, notes.find(';', first) - first)));
+  }
+  return {};
+}
+
+bool cites(const MeasuredPlan& row, std::initializer_list<std::string_view> words) {
+  const std::string source = lower_case(row.source);
+  return std::ranges::any_of(words,
+                             [&](std::string_view word) { return source.find(word) != std::string::npos; });
+}
+
+std::optional<DType> precision_named(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, DType>, 16> kWords = {{{"fp4", DType::fp4},
+                                                                          {"fp8", DType::fp8},
+                                                                          {"float8", DType::fp8},
+                                                                          {"bf16", DType::bf16},
+                                                                          {"bfloat", DType::bf16},
+                                                                          {"fp16", DType::fp16},
+                                                                          {"float16", DType::fp16},
+                                                                          {"half", DType::fp16},
+                                                                          {"f16", DType::fp16},
+                                                                          {"tf32", DType::tf32},
+                                                                          {"fp32", DType::fp32},
+                                                                          {"float32", DType::fp32},
+                                                                          {"f32", DType::fp32},
+                                                                          {"fp64", DType::fp64},
+                                                                          {"float64", DType::fp64},
+                                                                          {"f64", DType::fp64}}};
+  const std::string lower = lower_case(trimmed(text));
+  for (const auto& [word, dtype] : kWords) {
+    if (lower.find(word) != std::string::npos) return dtype;
+  }
+  // As PyTorch Lightning says it: "16-mixed".
+  constexpr std::array<std::pair<std::string_view, DType>, 2> kBits = {
+      {{"16", DType::fp16}, {"32", DType::fp32}}};
+  const std::string_view bits = std::string_view(lower).substr(0, lower.find_first_of("- "));
+  for (const auto& [word, dtype] : kBits) {
+    if (bits == word) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::optional<bool> says(const MeasuredPlan& row, std::string_view words) {
   constexpr std::size_t kReach = 3;
   constexpr std::array<std::string_view, 4> kDenials = {"no", "not", "non", "without"};
   constexpr std::array<std::string_view, 4> kDenialsBehind = {"not", "off", "disabled", "unused"};
@@ -157,7 +208,13 @@ std::optional<bool> says(const MeasuredPlan& row, std::string_view setting) {
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto is_in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '-'; };
-  const std::string text = lower_case(row.schedule + "; " + row.source + "; " + row.notes);
+  const auto in_words = [](std::string told) {
+    std::ranges::replace_if(
+        told, [](char c) { return c == '-' || c == '_'; }, ' ');
+    return told;
+  };
+  const std::string text = in_words(lower_case(row.schedule + "; " + row.source + "; " + row.notes));
+  const std::string setting = in_words(std::string(words));
   std::optional<bool> said;
   for (std::size_t at = text.find(setting); at != std::string::npos; at = text.find(setting, at + 1)) {
     // "compile" is not in "uncompiled".
@@ -194,8 +251,7 @@ bool names(const MeasuredPlan& row, std::string_view framework) {
 }
 
 bool is_early_megatron(const MeasuredPlan& row) {
-  const std::string precision = lower_case(row.precision);
-  return precision == "fp16" || precision == "float16" || precision == "half" || names(row, "deepspeed");
+  return precision_named(row.precision) == DType::fp16 || names(row, "deepspeed");
 }
 
 bool is_megatron(const MeasuredPlan& row) {
@@ -302,6 +358,26 @@ void check_namesake(const MeasuredPlan& row, const ModelSource& source, const st
   }
 }
 
+// That all is there which makes a decoder.
+void check_description(const MeasuredPlan& row, const std::string& where) {
+  if (row.hidden == 0 && row.heads == 0)
+    throw Error(where, fmt::format("model '{:.60}' is neither described nor known", row.model),
+                "give layers, hidden, heads and seq_len, or a name of the zoo (armilla list models)");
+  std::vector<std::string_view> missing, columns;
+  for (const auto& [value, name, column] : {std::tuple(row.layers, "the number of layers", "layers"),
+                                            std::tuple(row.hidden, "the hidden size", "hidden"),
+                                            std::tuple(row.heads, "the number of heads", "heads"),
+                                            std::tuple(row.sequence, "the sequence length", "seq_len")}) {
+    if (value > 0) continue;
+    missing.emplace_back(name);
+    columns.emplace_back(column);
+  }
+  if (missing.empty()) return;
+  throw Error(where,
+              fmt::format("{} {} not known", fmt::join(missing, " and "), missing.size() == 1 ? "is" : "are"),
+              fmt::format("give {}", fmt::join(columns, " and ")));
+}
+
 }  // namespace
 
 ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
@@ -313,8 +389,9 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   source.sequence = row.sequence;
   // NeMo's recipes for 70 billion parameters; others are smaller, and the rank costs next to nothing.
   constexpr std::int64_t kAdapterRank = 16;
-  // Not latent attention's "q_lora".
-  const bool has_adapters = row.notes.find("LoRA") != std::string::npos && names(row, "lora");
+  // Not latent attention's "q_lora_rank".
+  static const std::regex kAdapters(R"((^|[^\w])lora(?![a-z_]))", std::regex::icase);
+  const bool has_adapters = std::regex_search(row.notes, kAdapters) && names(row, "lora");
   if (has_adapters) source.lora_rank = kAdapterRank;
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
     source.name = namesake->name;
@@ -323,9 +400,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
     choose_dense_layers(row, *namesake, source);
     return source;
   }
-  if (row.layers == 0 || row.hidden == 0 || row.heads == 0 || row.sequence == 0)
-    throw Error(where, fmt::format("model '{:.60}' is neither described nor known", row.model),
-                "give layers, hidden, heads and seq_len, or a name of the zoo (armilla list models)");
+  check_description(row, where);
   if (row.expert > 1 && argument(row, "num-experts").empty())
     throw Error(where, fmt::format("experts of model '{:.60}' are not known", row.model),
                 "models with experts must be in the zoo (armilla list models)");

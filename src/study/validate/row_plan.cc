@@ -18,22 +18,7 @@ namespace armilla {
 namespace {
 
 DType precision_of(const std::string& text, const std::string& where) {
-  constexpr std::array<std::pair<std::string_view, DType>, 12> kWords = {{{"fp4", DType::fp4},
-                                                                          {"fp8", DType::fp8},
-                                                                          {"bf16", DType::bf16},
-                                                                          {"fp16", DType::fp16},
-                                                                          {"tf32", DType::tf32},
-                                                                          {"fp32", DType::fp32},
-                                                                          {"bfloat16", DType::bf16},
-                                                                          {"float16", DType::fp16},
-                                                                          {"half", DType::fp16},
-                                                                          {"float32", DType::fp32},
-                                                                          {"fp64", DType::fp64},
-                                                                          {"float64", DType::fp64}}};
-  const std::string lower = lower_case(text);
-  for (const auto& [word, dtype] : kWords) {
-    if (lower.find(word) != std::string::npos) return dtype;
-  }
+  if (const auto dtype = precision_named(text)) return *dtype;
   throw Error(where, fmt::format("unknown precision '{:.60}'", text), "for example bf16, fp16 or FP8");
 }
 
@@ -48,13 +33,20 @@ std::int64_t fsdp_subgroup(const MeasuredPlan& row) {
   return names(row, "maxtext") && nodes >= kFromNodes ? row.devices_per_node * kNodes : 0;
 }
 
+// In lower case, "fsdp2" for "FSDP 2" and "fsdp_v2".
+std::string spelled_zero(const MeasuredPlan& row) {
+  static const std::regex kSecond(R"(\bfsdp[ _-]*v?2\b)");
+  return std::regex_replace(lower_case(row.zero), kSecond, "fsdp2");
+}
+
 void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& where) {
   Plan& plan = request.plan;
-  const std::string zero = lower_case(row.zero);
-  constexpr std::array<std::string_view, 6> kNone = {"", "-", "n/a", "na", "none", "no"};
+  const std::string zero = spelled_zero(row);
+  constexpr std::array<std::string_view, 9> kNone = {"",   "-",   "n/a",   "na", "none",
+                                                     "no", "off", "false", "ddp"};
   if (std::ranges::find(kNone, zero) != kNone.end()) return;
   const std::int64_t replicas = request.data.value_or(1);
-  static const std::regex kStage(R"((?:zero-?)?([0-3])(?:$|[^\w+.].*)|fsdp2?\b.*)");
+  static const std::regex kStage(R"((?:zero)?[ _-]*(?:stage)?[ _-]*([0-3])(?:$|[^\w+.].*)|fsdp2?\b.*)");
   std::smatch stage;
   if (!std::regex_match(zero, stage, kStage))
     throw Error(where, fmt::format("unknown ZeRO stage '{:.60}'", row.zero), "expected 0 to 3 or fsdp");
@@ -161,7 +153,7 @@ std::string schedule_of_row(const MeasuredPlan& row, const std::string& where) {
   for (const auto& [name, schedule] : kNames) {
     if (text.find(name) != std::string::npos) return std::string(schedule);
   }
-  constexpr std::array<std::string_view, 4> kUsual = {"1f1b", "interleave", "none", "fsdp"};
+  constexpr std::array<std::string_view, 4> kUsual = {"1f1b", "interleav", "none", "fsdp"};
   const bool is_usual = std::ranges::any_of(
       kUsual, [&](std::string_view name) { return text.find(name) != std::string::npos; });
   if (!is_usual)
@@ -212,9 +204,10 @@ Parts modules_of(const std::string& column, const std::string& where) {
 // capacity_factor; "dense einsum").
 void set_capacity(const MeasuredPlan& row, Plan& plan) {
   constexpr std::string_view kFactor = "capacity factor ";
-  const std::size_t at = row.notes.find(kFactor);
+  const std::string notes = lower_case(row.notes);
+  const std::size_t at = notes.find(kFactor);
   if (at == std::string::npos) return;
-  const std::string_view text = std::string_view(row.notes).substr(at + kFactor.size());
+  const std::string_view text = std::string_view(notes).substr(at + kFactor.size());
   const std::string number(text.substr(0, text.find_first_not_of("0123456789.")));
   plan.expert_capacity = number.empty() ? 0 : std::strtod(number.c_str(), nullptr);
   if (plan.expert_capacity > 0 && names(row, "dense einsum")) plan.expert_dispatch = ExpertDispatch::one_hot;
@@ -233,8 +226,9 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
                          device.find("h100") != std::string::npos);
     return is_one ? 1 : row.tensor;
   }
-  if (row.notes.find(" num-experts=") == std::string::npos) return 1;
-  const std::int64_t told = number_after(row.notes, " expert-tensor-parallel-size=");
+  if (argument(row, "num-experts").empty()) return 1;
+  const std::int64_t told =
+      number_from<std::int64_t>(argument(row, "expert-tensor-parallel-size")).value_or(0);
   return told > 0 ? told : row.tensor;
 }
 
@@ -301,7 +295,7 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
   const std::string schedule = lower_case(row.schedule);
   plan.overlap_tensor = schedule.find("async") != std::string::npos && row.tensor > 1;
   plan.virtual_stages = std::max<std::int64_t>(1, row.virtual_stages);
-  if (row.virtual_stages == 0 && names(row, "interleaved") && row.pipeline > 1) {
+  if (row.virtual_stages == 0 && names(row, "interleav") && row.pipeline > 1) {
     constexpr std::int64_t kMostChunks = 8;  // 92 layers on 4 stages are hardly in 23
     const std::int64_t of_stage = layers / row.pipeline;
     for (std::int64_t chunks = 2; chunks <= std::min(of_stage, kMostChunks); ++chunks) {
@@ -333,7 +327,7 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
     plan.check_collectives = row.pipeline > 1 && row.devices > row.devices_per_node;
   }
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
-  plan.no_sync = names(row, "fsdp2") || lower_case(row.zero).starts_with("fsdp2");
+  plan.no_sync = names(row, "fsdp2") || spelled_zero(row).starts_with("fsdp2");
   // torchtitan's fsdp_reshard_after_forward is "default": not with a pipeline (distributed/fsdp.py).
   if (names(row, "torchtitan") && row.pipeline > 1) plan.reshard = false;
   // A wider reduction is one of gradients, which are whole in its type until they are reduced.

@@ -32,10 +32,10 @@ struct Recipe {
   std::string_view model = {};   // that the row's begins with
   std::string_view device = {};  // that the row's name of it has
   int first = 0, last = kLast;
-  std::string_view precision = {};
-  std::int64_t stages = 0;     // of the pipeline; 0: any
-  bool over_chunks = false;    // with several model chunks per rank alone
-  bool overlaps = false;       // moe_a2a_overlap
+  std::string_view precision = {};  // as of Recomputed
+  std::int64_t stages = 0;          // of the pipeline; 0: any
+  bool over_chunks = false;         // with several model chunks per rank alone
+  bool overlaps = false;            // moe_a2a_overlap
   bool is_graph = false;       // cuda_graph_impl full_iteration, with fused experts; of 25.09 cuda_graphs
   bool fp8_attention = false;  // fp8_dot_product_attention
   // moe_flex_dispatcher_backend, DeepEP or HybridEP, which send a token once to every rank with
@@ -47,39 +47,36 @@ constexpr std::array kRecipes = {
     Recipe{.model = "qwen3",
            .device = "gb",
            .first = kWholeGraphs,
-           .precision = "mxfp8",
+           .precision = "mx",
            .overlaps = true,
            .is_graph = true},
     Recipe{.model = "deepseekv3",
            .device = "gb",
            .first = kWholeGraphs,
-           .precision = "mxfp8",
+           .precision = "mx",
            .overlaps = true,
            .is_graph = true},
     Recipe{.model = "gpt oss",
            .device = "gb",
            .first = kWholeGraphs,
-           .precision = "mxfp8",
+           .precision = "mx",
            .overlaps = true,
            .is_graph = true},
     Recipe{.model = "gpt oss", .device = "gb200", .first = 260400, .precision = "bf16", .overlaps = true},
     Recipe{.model = "qwen3 30b",
            .device = "b300",
            .first = kWholeGraphs,
-           .precision = "mxfp8",
+           .precision = "mx",
            .overlaps = true,
            .is_graph = true},
-    Recipe{.model = "qwen3", .first = kWholeGraphs, .precision = "mxfp8", .fp8_attention = true},
+    Recipe{.model = "qwen3", .first = kWholeGraphs, .precision = "mx", .fp8_attention = true},
     Recipe{.model = "deepseekv3",
            .device = "gb300",
            .first = kWholeGraphs,
-           .precision = "mxfp8",
+           .precision = "mx",
            .fp8_attention = true},
-    Recipe{.model = "gpt oss",
-           .device = "gb",
-           .first = kWholeGraphs,
-           .precision = "mxfp8",
-           .fp8_attention = true},
+    Recipe{
+        .model = "gpt oss", .device = "gb", .first = kWholeGraphs, .precision = "mx", .fp8_attention = true},
     // Tokens are dropped there, so that buffers have fixed sizes (run_script.py of v0.1.0).
     Recipe{.model = "qwen3 30b", .device = "b200", .last = 250999, .is_graph = true},
     Recipe{.model = "qwen3", .device = "gb200", .last = 250999, .is_graph = true},
@@ -107,7 +104,7 @@ constexpr std::array kRecipes = {
     Recipe{.model = "gpt oss",
            .device = "gb300",
            .first = kWholeGraphs,
-           .precision = "mxfp8",
+           .precision = "mx",
            .once_per_rank = true},
     Recipe{.model = "gpt oss", .device = "b200", .first = 260400, .once_per_rank = true},
     Recipe{.model = "gpt oss", .device = "b300", .first = 260400, .once_per_rank = true},
@@ -206,10 +203,12 @@ constexpr std::array kRecomputed = {
 
 bool is_scaled_so(const MeasuredPlan& row, std::string_view precision) {
   const std::string text = lower_case(row.precision);
-  if (precision == "cs") return text.find("mx") == std::string::npos && text.find("fp8") != std::string::npos;
+  const std::optional<DType> dtype = precision_named(text);
+  if (precision == "bf16") return dtype == DType::bf16;
+  if (precision == "nvfp4") return dtype == DType::fp4;
   // "FP8-CS (FP8-MX)": the first of two.
-  return text.find(precision) != std::string::npos &&
-         (precision != "mx" || text.find("cs") == std::string::npos);
+  const bool in_blocks = text.find("mx") != std::string::npos && text.find("cs") == std::string::npos;
+  return dtype == DType::fp8 && in_blocks == (precision == "mx");
 }
 
 // "gb200" is no b200; "b" is a Blackwell of either kind.
@@ -236,7 +235,7 @@ bool is_of(const MeasuredPlan& row, const Recipe& recipe) {
   const int release = release_of(row);
   return is_device(row, recipe.device) && begins_with_name(row.model, recipe.model) &&
          release >= recipe.first && release <= recipe.last &&
-         (recipe.precision.empty() || lower_case(row.precision) == recipe.precision) &&
+         (recipe.precision.empty() || is_scaled_so(row, recipe.precision)) &&
          (recipe.stages == 0 || recipe.stages == row.pipeline) &&
          (!recipe.over_chunks || row.virtual_stages > 1);
 }

@@ -172,7 +172,8 @@ double keys_per_query(const std::string& notes) {
 
 // Of a layer of an engine that serves ("emb of ... tp=2").
 bool is_of_engine(const MeasuredKernel& k) {
-  return k.notes.starts_with(k.operation + " of ") && k.notes.find(" tp=") != std::string::npos;
+  return lower_case(k.notes).starts_with(lower_case(k.operation) + " of ") &&
+         k.notes.find(" tp=") != std::string::npos;
 }
 
 Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype) {
@@ -290,9 +291,10 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
       !begins_with_name(row.model, "nemotron-h"))
     study.request.plan.overlap_tensor = true;
   // Korthikanti et al.'s steps (arXiv 2205.05198, section 4.2.2; Megatron-LM's default of then).
-  if (row.tensor > 1 && names(row, "2205.05198")) study.request.plan.overlap_tensor_gradients = true;
+  if (row.tensor > 1 && (names(row, "2205.05198") || cites(row, {"korthikanti"})))
+    study.request.plan.overlap_tensor_gradients = true;
   // Megatron-LM's own option, and its tests of it.
-  if ((names(row, "--tp-comm-overlap") || names(row, "_tp_overlap")) && row.tensor > 1 &&
+  if ((names(row, "tp-comm-overlap") || names(row, "_tp_overlap")) && row.tensor > 1 &&
       study.request.plan.sequence_parallel)
     study.request.plan.overlap_tensor = true;
   // So do XLA's flags in MaxText's own scripts (async collective fusion, overlap_compute_collective_tc). What
@@ -304,7 +306,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   if (is_megatron(row)) study.request.plan.issue_time = kMegatronIssue;
   set_host(row, study.request.plan);
   follow_recipe(row, study.request);
-  if (names(row, "bigscience")) wait_for_kernels(study, kMegatronIssue);
+  if (names(row, "bigscience") || cites(row, {"le scao", "2211.05100"}))
+    wait_for_kernels(study, kMegatronIssue);
   return prepare_study(std::move(study));
 }
 
@@ -341,10 +344,18 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
                   "give nodes");
   }
   const std::int64_t nodes = std::max<std::int64_t>(1, row.nodes);
-  if (row.devices == 1) throw Error(where, "a collective of 1 device", "nothing is exchanged");
-  if (row.devices < 1 || row.devices % nodes != 0)
-    throw Error(where, fmt::format("{} in {}", counted(row.devices, "device"), counted(nodes, "node")),
-                row.devices < 1 ? "give gpus" : "every node has as many");
+  if (row.devices < 1) throw Error(where, "the number of GPUs is not known", "give gpus");
+  if (row.devices == 1) throw Error(where, "one GPU alone exchanges nothing", "give the gpus that take part");
+  if (row.devices % nodes != 0)
+    throw Error(where,
+                fmt::format("{} GPUs cannot be shared equally by {}", row.devices, counted(nodes, "node")),
+                "every node has as many");
+  const auto [server, most] = server_of(row.system, where);
+  if (most > 0 && row.devices / nodes > most)
+    throw Error(
+        where,
+        fmt::format("{} GPUs are more than {} of {} can have", row.devices, counted(nodes, "node"), server),
+        fmt::format("a node of {} has {} GPUs: correct gpus or nodes", server, most));
   // Adapters between nodes that nobody names are of the machine that was fitted to such rows, where
   // there is one.
   const bool unnamed = nodes > 1 && !names_network(row.system);

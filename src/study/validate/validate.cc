@@ -48,6 +48,10 @@ std::string family_of(const Measurement& row) {
   return family;
 }
 
+bool is_of_vidur(const Measurement& row) {
+  return lower_case(row.id + ' ' + row.source).find("vidur") != std::string::npos;
+}
+
 // Numbers are of one case: reasons are counted with an N for each. What has letters, too, is a name.
 std::string without_numbers(const std::string& text) {
   static const std::regex kWord(R"([\w.-]+)"), kNumber(R"(-?[0-9][0-9.e+-]*)");
@@ -226,8 +230,7 @@ class Validator {
     const Run run = run_collective(study, *kind, Bytes(collective.bytes), options);
     row.predicted = in_seconds(run.result.iteration);
     const bool between_nodes = collective.nodes > 1 && name == "send-recv";
-    if (between_nodes && family_of(row.measured) == "vidur" &&
-        by_sockets(collective.system, row.measured.where))
+    if (between_nodes && is_of_vidur(row.measured) && by_sockets(collective.system, row.measured.where))
       row.predicted = sender_seconds(study, collective.bytes, *row.predicted);
     row.work = static_cast<double>(collective.bytes) * bus_factor(*kind, collective.devices);
     row.study = fmt::format("{} among {} of {}", name, collective.devices, run.study.machine.name);
@@ -260,7 +263,6 @@ class Validator {
     double seconds = 0, work = 0;
     std::string study, likely;
   };
-  static bool chooses_recompute(const MeasuredPlan& plan) { return !knows_recompute(plan); }
   const PredictedStep& predicted(const MeasuredPlan& plan, Study study) {
     const ModelSource& model = study.model;
     // The plan is compared as a whole; this is the rest that tells predictions apart.
@@ -320,6 +322,9 @@ class Validator {
     return static_cast<double>(use.needed().value) <= kError * static_cast<double>(use.capacity.value);
   }
 
+  static bool chooses_recompute(const MeasuredPlan& plan) { return !knows_recompute(plan); }
+
+ public:
   // The study without its simulation. Recomputation that nobody published is the least that fits.
   static Run lowered(const MeasuredPlan& plan, Study study) {
     const auto cost = make_cost_model(study.compute, study.machine.device);
@@ -336,6 +341,7 @@ class Validator {
     return lower_bare_study(study, *cost, no_progress(), Written::loops);
   }
 
+ private:
   const std::string& device_name(const std::string& name, const std::string& where) {
     return device(name, where).name;
   }
@@ -346,7 +352,10 @@ class Validator {
   }
   // Tables of kernels are measured in short bursts, unless they say that calls followed each other.
   const CostModel& cost_of(const MeasuredKernel& kernel, const std::string& where) {
-    const std::string sustained = kernel.notes.find("back-to-back") == std::string::npos ? "false" : "true";
+    const std::string notes = lower_case(kernel.notes);
+    const bool is_in_a_row =
+        notes.find("back-to-back") != std::string::npos || notes.find("back to back") != std::string::npos;
+    const std::string sustained = is_in_a_row ? "true" : "false";
     std::unique_ptr<CostModel>& cost = costs_[{kernel.device, sustained}];
     if (!cost) {
       cost = make_cost_model({"kernels", {{"sustained", {sustained, where}}}, where},
@@ -420,6 +429,16 @@ void summarize(Validation& validation) {
 }
 
 }  // namespace
+
+std::optional<Study> study_of_row(const Measurement& row) {
+  if (!row.fault.empty()) throw Error(row.where, row.fault, row.expected);
+  const auto* step = std::get_if<MeasuredStep>(&row.what);
+  const auto* peak = std::get_if<MeasuredPeak>(&row.what);
+  if (step == nullptr && peak == nullptr) return std::nullopt;
+  const MeasuredPlan& plan = step != nullptr ? step->plan : peak->plan;
+  Study study = study_of(plan, row.where);
+  return knows_recompute(plan) ? std::move(study) : Validator::lowered(plan, std::move(study)).study;
+}
 
 Validation validate(const std::vector<MeasurementFile>& files, Progress& meter) {
   Validation validation;

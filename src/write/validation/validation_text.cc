@@ -67,19 +67,27 @@ std::string miss_text(const ValidatedRow& row, const TextStyle& style) {
       "  ", style.width);
 }
 
+// Of the columns that are there.
+std::string legend(const Validation& validation) {
+  const auto any_set = [&](const auto& has) {
+    return std::ranges::any_of(validation.sets, has) || std::ranges::any_of(validation.totals, has);
+  };
+  std::string text =
+      "error = predicted / measured - 1; MAPE: mean of its absolute value; bias: the median error, negative "
+      "where predictions are too fast (or too small); 90 %: what so many rows stay below";
+  if (any_set([](const ValidatedSet& set) { return set.constant.count > 0; }))
+    text += "; const.: MAPE of one constant efficiency, the set's median";
+  if (any_set([](const ValidatedSet& set) { return set.ranking.groups > 0; }))
+    text += "; rank: Spearman's correlation, and regret, over the plans of one model";
+  return text;
+}
+
 }  // namespace
 
 std::string write_validation_text(const Validation& validation, std::size_t misses, const TextStyle& style) {
   std::string text;
   for (const ValidatedSet& total : validation.totals) text += section(validation, total, style);
-  text += wrap(
-      "error = predicted / measured - 1; MAPE: mean of its absolute value; bias: the median error, negative "
-      "where predictions are too fast (or too small); 90 %: what so many rows stay below; const.: MAPE of "
-      "one "
-      "constant efficiency, the set's median; rank: Spearman's correlation, and regret, over the plans of "
-      "one "
-      "model",
-      "", style.width);
+  text += wrap(legend(validation), "", style.width);
   for (const ValidatedSet& total : validation.totals) {
     const std::size_t listed = std::min(misses, total.misses.size());
     if (listed == 0) continue;
