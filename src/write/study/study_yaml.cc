@@ -281,6 +281,7 @@ void put_data(const PlanRequest& request, YamlText& yaml) {
   const Plan usual;
   const Plan& plan = request.plan;
   yaml.unless("zero", plan.zero_stage, usual.zero_stage);
+  yaml.unless("zero_partition", name_of(plan.zero_partition), name_of(usual.zero_partition));
   yaml.unless("hybrid_shard", plan.hybrid_shard, usual.hybrid_shard);
   if (plan.first_bucket != usual.first_bucket) yaml.bytes("first_bucket", plan.first_bucket);
   if (plan.bucket != usual.bucket) yaml.bytes("bucket", plan.bucket);

@@ -47,6 +47,7 @@ TEST(StudyYaml, EveryChoiceOfAPlanIsReadAgain) {
   plan.first_bucket = Bytes(12345);
   plan.bucket = Bytes(1 << 30);
   plan.zero_stage = 3;
+  plan.zero_partition = ZeroPartition::tensors;
   plan.hybrid_shard = 2;
   plan.no_sync = plan.offload_optimizer = plan.offload_activations = true;
   plan.accumulation_fusion = plan.channels_last = plan.loss_parallel = plan.embedding_parallel = false;
