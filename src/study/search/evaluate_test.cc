@@ -423,12 +423,19 @@ TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
 
 // ZeRO of one replica divides nothing, but PyTorch's FSDP2 still copies and holds what it would
 // gather and reduce.
-TEST(PlanText, StagesOfZeroOfOneReplicaAreOnePlanButUnderPyTorch) {
-  Plan plan, sharded;
-  sharded.zero_stage = 2;
-  EXPECT_EQ(text_of(plan), text_of(sharded));
-  plan.framework = sharded.framework = Framework::pytorch;
-  EXPECT_NE(text_of(plan), text_of(sharded));
+TEST_F(EvaluateTest, StagesOfZeroOfOneReplicaAreOnePlanButUnderPyTorch) {
+  const auto text = [&](const std::string& framework, int zero) {
+    const Study study = read_study(Config::parse(
+        fmt::format("model: {}\nmachine: dgx-a100\nplan: {{ranks: 2, tensor: 2, micro_batch: 1, "
+                    "micro_batches: 2, framework: {}, zero: {}}}\n",
+                    (folder_ / "gpt.yaml").string(), framework, zero),
+        "study.yaml", {}));
+    PlanEvaluator evaluator(study);
+    return text_of(evaluator.prepare(study.request).plan);
+  };
+  EXPECT_EQ(text("megatron", 0), text("megatron", 2));
+  EXPECT_EQ(text("pytorch", 0), text("pytorch", 1));
+  EXPECT_NE(text("pytorch", 0), text("pytorch", 2));
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST(WriteSearch, MarksNeighboursThatBreakALimit) {
   result.neighbours[2].broken = BrokenLimit{"memory", "needs 57 B of the 50 B that it may take"};
   const std::string text = write_search_text(result, false);
   EXPECT_THAT(text, testing::ContainsRegex("tp 1 +1.500 us, beyond the deadline +.50.0 %"));
-  EXPECT_THAT(text, testing::ContainsRegex("etp 1 with zero 1 +1.500 us .* B, does not fit\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("et\\.\\.\\. 1 +1.500 us .* B, does not fit\n"));
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("matters most")));
   const Json json = Json::parse(write_search_json(result, nullptr));
   EXPECT_EQ(json["neighbours"][0]["refusal"], "takes 1.500 us, and the limit is 1.200 us");
@@ -114,7 +114,7 @@ TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
   EXPECT_THAT(
       write_search_text(result, false),
       testing::HasSubstr("No plan fits, nor is one within the deadline. The smallest needs 207 B of the 90 "
-                         "B that it\nmay take of the device's 100 B: tp 4\nThe fastest takes at least "
+                         "B that it may take\nof the device's 100 B: tp 4\nThe fastest takes at least "
                          "2.000 s\n"));
   result.late_bound.reset();
   result.late = outcome(4, Time(3'000'000'000'000), Bytes(50));
