@@ -1,8 +1,13 @@
 #include "write/study.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "base/config.h"
+#include "base/source_path_testing.h"
 #include "read/study.h"
 
 namespace armilla {
@@ -62,6 +67,14 @@ TEST(StudyYaml, EveryChoiceOfAPlanIsReadAgain) {
   plan.recompute_modules = {Part::mlp, Part::moe_act};
   plan.recompute_early_stop = false;
   plan.order = {Axis::data, Axis::tensor, Axis::context, Axis::pipeline};
+  // Each key is written: of two ways to say the same, one.
+  const std::string text = write_study_yaml(study, "test");
+  const Config schema = Config::read(source_path("docs/formats/study.schema.json"));
+  std::vector<std::string> missing;
+  for (const std::string& key : schema.at("definitions").at("plan").at("properties").keys()) {
+    if (text.find("\n  " + key + ": ") == std::string::npos) missing.push_back(key);
+  }
+  EXPECT_THAT(missing, testing::UnorderedElementsAre("batch", "micro_batches", "recompute_blocks"));
   const Study read = read_again(study);
   EXPECT_EQ(read.request.plan, plan);
   EXPECT_EQ(read.request.ranks, 16);
