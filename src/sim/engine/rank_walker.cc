@@ -340,7 +340,7 @@ Time RankWalker::issued_at(const Rank& rank, std::uint32_t node) const {
 }
 
 void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
-  const std::vector<std::uint32_t>& issues = successors_of(rank).issues;
+  const std::vector<std::int64_t>& issues = successors_of(rank).issues;
   if (!issues.empty() && issues[written_node(rank, node)] > 0) {
     const auto r = static_cast<std::int32_t>(&rank - ranks_.data());
     const Time now = context_.queue.now();

@@ -8,13 +8,13 @@ namespace armilla {
 namespace {
 
 // How many the host has issued with each node, the first of its parts; 0 where it does not issue it.
-std::vector<std::uint32_t> issues_of(const Graph& graph, const Program& program) {
-  std::vector<std::uint32_t> issues(program.size());
-  std::uint32_t count = 0;
+std::vector<std::int64_t> issues_of(const Graph& graph, const Program& program) {
+  std::vector<std::int64_t> issues(program.size());
+  std::int64_t count = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
-    const auto own = static_cast<std::uint32_t>(host_issues(graph, program, node));
+    const std::int64_t own = host_issues(graph, program, node);
     if (program.has_parts(node)) {
-      issues[node] = count + std::min(own, 1U);
+      issues[node] = count + std::min<std::int64_t>(own, 1);
     } else if (own > 0) {
       issues[node] = count + own;
     }
@@ -36,7 +36,7 @@ bool concerns_hosts(const Graph& graph) {
 
 // Of nodes that a host issues: where it stops.
 std::vector<bool> stops_of_host(const Graph& graph, const Program& program,
-                                const std::vector<std::uint32_t>& issues) {
+                                const std::vector<std::int64_t>& issues) {
   std::vector<bool> stops(program.size()), is_awaited(program.size());
   for (std::uint32_t node = 0; node < program.size(); ++node) {
     if (issues[node] == 0) continue;

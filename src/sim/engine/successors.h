@@ -40,7 +40,7 @@ struct Successors {
   Successors(const Graph& graph, const Program& program, const std::vector<Stretch>& stretches, bool chains);
   Dependents dependents;
   // Of the host up to the node, or the first of its parts; empty where it is ahead always.
-  std::vector<std::uint32_t> issues;
+  std::vector<std::int64_t> issues;
   std::vector<bool> continues;  // computations whose chain goes on with the next node; empty: none does
   std::vector<bool> awaited;    // what the host stops at; empty where there is nothing
   std::vector<Reach> reaches;   // per stretch

@@ -58,6 +58,10 @@ std::set<std::string> names_of_families(const Graph& slot) {
   return names;
 }
 
+// Of a block. Of more, as where calls are checked and an operator takes the host next to nothing, nodes are
+// played.
+constexpr std::int64_t kMostParts = 1 << 14;
+
 // What a host issues of the block's program, and, where every node waits for the one before it, how long each
 // issue's took: they then take as long whenever they are done.
 void time_chain(const Graph& graph, const RankClass& ranks, SlotTime& time) {
@@ -75,13 +79,12 @@ void time_chain(const Graph& graph, const RankClass& ranks, SlotTime& time) {
     is_chain = is_chain && times[node] >= Time(0) && (issues > 0 || program.lane[node] == Lane::device) &&
                (node == 0 || (program.lane[node] == Lane::device && program.lane[node - 1] == Lane::device) ||
                 std::ranges::find(waits, node - 1) != waits.end());
-    // What goes along with the one before is begun by the same issue.
-    if (issues == 0 && !time.parts.empty()) {
-      time.parts.back() += times[node];
-    } else {
-      time.parts.resize(time.parts.size() + static_cast<std::size_t>(issues));
-      time.parts.back() = times[node];
-    }
+    // Of a call that takes the host longer the last issue begins it; what goes along with the one before is
+    // begun by the same.
+    is_chain = is_chain && time.issues > 0 && time.issues <= kMostParts;
+    if (!is_chain) continue;
+    time.parts.resize(static_cast<std::size_t>(time.issues));
+    time.parts.back() += times[node];
     behind = program.lane[node] == Lane::device ? time.parts.size() : behind;
   }
   time.parts_behind = time.parts.size() - behind;

@@ -421,6 +421,24 @@ TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
   EXPECT_GT(tightness / static_cast<double>(plans), 0.8);  // bounds of nothing would pass, too
 }
 
+// Checks take as long however many operators that is.
+TEST_F(EvaluateTest, ChecksOfCallsLastWhateverAnOperatorTakesTheHost) {
+  const auto seconds = [&](const std::string& issue, bool in_slots) {
+    const Study study = read_study(Config::parse(
+        fmt::format("model: {}\nmachine: dgx-a100\nplan: {{ranks: 8, tensor: 2, micro_batch: 1, "
+                    "micro_batches: 8, issue_time: {}, check_collectives: true}}\n",
+                    (folder_ / "gpt.yaml").string(), issue),
+        "study.yaml", {}));
+    PlanEvaluator evaluator(study);
+    const PlanPrepared plan = evaluator.prepare(study.request);
+    EXPECT_EQ(evaluator.simulate_slots(plan).has_value(), in_slots) << issue;
+    return in_seconds(evaluator.simulate(plan).iteration);
+  };
+  const double expected = seconds("1us", true);
+  EXPECT_NEAR(seconds("1ns", false), expected, 0.02 * expected);
+  EXPECT_NEAR(seconds("1ps", false), expected, 0.02 * expected);
+}
+
 // ZeRO of one replica divides nothing, but PyTorch's FSDP2 still copies and holds what it would
 // gather and reduce.
 TEST_F(EvaluateTest, StagesOfZeroOfOneReplicaAreOnePlanButUnderPyTorch) {
