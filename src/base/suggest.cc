@@ -82,7 +82,13 @@ std::string suggest(std::string_view typed, std::span<const std::string_view> kn
   }
   if (!best.empty()) return fmt::format("did you mean '{}'?", best);
   if (known.empty()) return {};
-  return fmt::format("known: {}", fmt::join(known, ", "));
+  // As many as can be looked through; where a user's file names them they may be thousands.
+  constexpr std::size_t kLongestList = 4000;
+  std::size_t length = 0, shown = 0;
+  while (shown < known.size() && (length += known[shown].size() + 2) <= kLongestList) ++shown;
+  shown = std::max<std::size_t>(shown, 1);
+  return fmt::format("known: {}{}", fmt::join(known.first(shown), ", "),
+                     shown == known.size() ? "" : fmt::format(" and {} more", known.size() - shown));
 }
 
 std::string suggest(std::string_view typed, const std::vector<std::string>& known) {

@@ -12,7 +12,7 @@ namespace armilla {
 int edit_distance(std::string_view a, std::string_view b);
 
 // The hint for an unknown name: "did you mean 'x'?" when something is near, else the whole list ("known: a,
-// b, c").
+// b, c"), or as much of it as can be looked through ("and 1200 more").
 std::string suggest(std::string_view typed, std::span<const std::string_view> known);
 std::string suggest(std::string_view typed, const std::vector<std::string>& known);
 

@@ -35,6 +35,14 @@ TEST(Suggest, ListsAllWhenNothingIsNear) {
   EXPECT_EQ(suggest("x", std::vector<std::string>{}), "");
 }
 
+TEST(Suggest, ListsNoMoreThanCanBeLookedThrough) {
+  const std::vector<std::string> names(1000, "abcdefgh");
+  const std::string hint = suggest("x", names);
+  EXPECT_LT(hint.size(), 4100U);
+  EXPECT_TRUE(hint.ends_with("abcdefgh, abcdefgh and 600 more")) << hint;
+  EXPECT_EQ(suggest("x", std::vector<std::string>{std::string(5000, 'a')}).size(), 5007U);
+}
+
 TEST(Suggest, ALongHostileNameCostsNothing) {
   EXPECT_EQ(suggest(std::string(10'000'000, 'r'), std::vector<std::string>{"ring"}), "known: ring");
 }
