@@ -2,6 +2,7 @@
 
 #include "base/sorted.h"
 #include "lower/pipeline_schedule.h"
+#include "lower/plan/idle_overlap.h"
 
 namespace armilla {
 namespace {
@@ -37,9 +38,7 @@ std::int64_t operators_before(const PassStep& step, const ShardedModel& model, c
 // PyTorch's collectives of tensor parallelism go through autograd and wrappers: an eager host needs for one
 // what it needs for three operators (docs/models/kernels.md).
 std::int32_t issues_of(const PassStep& step, const Plan& plan) {
-  return plan.host == Host::eager && step.axis == GroupAxis::tensor && plan.framework == Framework::pytorch
-             ? 3
-             : 1;
+  return keeps_exchanges_in_order(plan) && step.axis == GroupAxis::tensor ? 3 : 1;
 }
 
 Work operator_alone() {
@@ -115,6 +114,9 @@ class TemplateBuilder {
       place(made, needs);
       needs = {{static_cast<std::uint32_t>(result_.steps.size() - 1)}, false};
     }
+    if (step.kind == NodeKind::collective && step.axis == GroupAxis::tensor && !step.along &&
+        keeps_exchanges_in_order(plan_) && last_computation_ != kLeftOut)
+      needs.steps.push_back(last_computation_);
     made.kind = step.kind;
     made.payload = payload(step);
     if (step.kind == NodeKind::collective) made.family = family_of(step);
@@ -143,6 +145,7 @@ class TemplateBuilder {
     made.first_wait = static_cast<std::uint32_t>(result_.waits.size());
     result_.waits.insert(result_.waits.end(), waits.begin(), waits.end());
     made.end_of_waits = static_cast<std::uint32_t>(result_.waits.size());
+    if (made.kind == NodeKind::compute) last_computation_ = static_cast<std::uint32_t>(result_.steps.size());
     result_.steps.push_back(made);
   }
 
@@ -203,10 +206,11 @@ class TemplateBuilder {
   const Plan& plan_;
   JobTables& tables_;
   PassTemplate result_;
-  bool entered_ = false;             // by a computation
-  bool is_issued_ = false;           // what a step goes along with
-  std::vector<std::uint32_t> kept_;  // per step of the pass, its place in the template or kLeftOut
-  std::vector<Needs> left_out_;      // per step of the pass, what those wait for that wait for it
+  std::uint32_t last_computation_ = kLeftOut;  // of the template
+  bool entered_ = false;                       // by a computation
+  bool is_issued_ = false;                     // what a step goes along with
+  std::vector<std::uint32_t> kept_;            // per step of the pass, its place in the template or kLeftOut
+  std::vector<Needs> left_out_;                // per step of the pass, what those wait for that wait for it
 };
 
 }  // namespace

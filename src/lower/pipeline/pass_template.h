@@ -6,7 +6,8 @@
 // out (weight gradients under zero-bubble schedules, collectives of one rank) hand on what they waited for.
 // Collectives of one group family must be issued in the same order by all its members whatever the timing, so
 // one whose turn depends on another communication is waited for by the next of its family, as one NCCL
-// communicator does.
+// communicator does. Under an eager PyTorch those of tensor parallelism begin behind the computation before
+// them (lower/plan/idle_overlap.h).
 // Cost: O(steps + dependences) per template.
 #pragma once
 

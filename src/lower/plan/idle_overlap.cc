@@ -11,12 +11,6 @@
 namespace armilla {
 namespace {
 
-// PyTorch's collectives of tensor parallelism: operators that it issues before them keep them in the order of
-// the device's work (operators_before in lower/pipeline/pass_template.cc).
-bool keeps_exchanges_in_order(const Plan& plan) {
-  return plan.framework == Framework::pytorch && plan.host == Host::eager && issue_time_of(plan) > Time(0);
-}
-
 // What has ended before each step begins: what it waits for, and what that has waited for.
 std::vector<std::vector<bool>> ended_before(const Pass& pass, bool in_order) {
   std::vector<std::vector<bool>> ended;
@@ -53,6 +47,10 @@ bool run_alike(const Pass& a, const Pass& b, bool in_order) {
 }
 
 }  // namespace
+
+bool keeps_exchanges_in_order(const Plan& plan) {
+  return plan.framework == Framework::pytorch && plan.host == Host::eager && issue_time_of(plan) > Time(0);
+}
 
 bool overlaps_nothing(Plan plan, const Model& model) {
   if (!plan.overlap_tensor || plan.tensor == 1 || plan.overlap_tensor_gradients || model.blocks.empty())

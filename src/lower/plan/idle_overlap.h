@@ -1,4 +1,4 @@
-// Whether what tensor ranks exchange would run as it does without Plan::overlap_tensor.
+// When what tensor ranks exchange begins, and whether it would run as it does without Plan::overlap_tensor.
 #pragma once
 
 #include <string>
@@ -7,6 +7,11 @@
 #include "ir/plan.h"
 
 namespace armilla {
+
+// Whether what tensor ranks exchange begins behind all that the device was given before it, whatever it needs
+// of that: under an eager PyTorch, whose stream of communication waits for that of computation (c10d's
+// ProcessGroupNCCL, syncStream).
+bool keeps_exchanges_in_order(const Plan& plan);
 
 // Cost: the model is divided twice, and a square of the steps of a block.
 bool overlaps_nothing(Plan plan, const Model& model);

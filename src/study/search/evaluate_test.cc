@@ -421,6 +421,22 @@ TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
   EXPECT_GT(tightness / static_cast<double>(plans), 0.8);  // bounds of nothing would pass, too
 }
 
+// As the note of it says: an eager PyTorch begins no all-reduce beside what it computes before it.
+TEST_F(EvaluateTest, WhatHasNoEffectChangesNothing) {
+  const auto iteration = [&](const std::string& framework, bool overlap) {
+    const Study study = read_study(Config::parse(
+        fmt::format("model: {}\nmachine: dgx-a100\nplan: {{ranks: 4, tensor: 4, micro_batch: 4, "
+                    "micro_batches: 2, recompute: full, issue_time: 1us, framework: {}, "
+                    "overlap_tensor: {}}}\n",
+                    (folder_ / "wide.yaml").string(), framework, overlap),
+        "study.yaml", {}));
+    PlanEvaluator evaluator(study);
+    return evaluator.simulate(evaluator.prepare(study.request)).iteration;
+  };
+  EXPECT_EQ(iteration("pytorch", true), iteration("pytorch", false));
+  EXPECT_LT(iteration("megatron", true), iteration("megatron", false));
+}
+
 // Checks take as long however many operators that is.
 TEST_F(EvaluateTest, ChecksOfCallsLastWhateverAnOperatorTakesTheHost) {
   const auto seconds = [&](const std::string& issue, bool in_slots) {
