@@ -13,6 +13,7 @@
 #include "lower/shard/shard_memory.h"
 #include "lower/shard/shard_pass.h"
 #include "lower/shard/shard_tables.h"
+#include "lower/shard/shard_work.h"
 #include "lower/sharded_model.h"
 
 namespace armilla {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
@@ -154,6 +155,47 @@ TEST(ImportTorchProfile, TellsGroupsOfSeveralNodes) {
   EXPECT_TRUE(key_of(R"(, "Process Group Ranks": "[0, 2]")", 2).inter_node);
   EXPECT_FALSE(key_of(R"(, "Process Group Ranks": "[2, 3]")", 2).inter_node);
   EXPECT_TRUE(key_of(R"(, "Process Group Ranks": "[0, 1, ..., 63]")", 64).inter_node);
+}
+
+TEST(ImportTorchProfile, TakesNodesOfEightWhereAProcessSeesOneDevice) {
+  const auto is_between = [](const std::string& more, std::int64_t size) {
+    return parse_torch_profile(
+               trace_of(R"({"cat": "kernel", "name": "nccl", "dur": 40, "args": {"Collective name": )"
+                        R"("allreduce", "In msg nelems": 64, "dtype": "Float", "Group size": )" +
+                        std::to_string(size) + more + "}}"),
+               "t.json")
+        .communications.front()
+        .key.inter_node;
+  };
+  EXPECT_FALSE(is_between("", 8));
+  EXPECT_TRUE(is_between("", 64));
+  EXPECT_TRUE(is_between(R"(, "Process Group Ranks": "[0, 8]")", 2));
+  EXPECT_FALSE(is_between(R"(, "Process Group Ranks": "[8, 9]")", 2));
+}
+
+// Of an even number the middle of the middle two; kernels of less than the microsecond that old profilers
+// write are left out; products in fp8 are products.
+TEST(ImportTorchProfile, TakesTheMedianOfKernels) {
+  const auto call = [](int id, double micros, const std::string& name, const std::string& type) {
+    return fmt::format(
+        R"({{"cat": "cpu_op", "name": "{}", "dur": 9, "args": {{"External id": {}, "Input Dims": [[64, 32], )"
+        R"([32, 16]], "Input type": ["{}", "{}"]}}}},)"
+        R"({{"cat": "kernel", "name": "k", "dur": {}, "args": {{"External id": {}}}}})",
+        name, id, type, type, micros, id);
+  };
+  const std::string bf16 = "c10::BFloat16", fp8 = "c10::Float8_e4m3fn";
+  const Profile profile = parse_torch_profile(
+      trace_of(call(1, 100, "aten::mm", bf16) + "," + call(2, 140, "aten::mm", bf16) + "," +
+               call(3, 0, "aten::mm", bf16) + "," + call(4, 120, "aten::mm", bf16) + "," +
+               call(5, 500, "aten::mm", bf16) + "," + call(6, 70, "aten::_scaled_mm", fp8)),
+      "t.json");
+  ASSERT_EQ(profile.computations.size(), 2U);
+  const Measured& wide = profile.computations.front().measured;
+  EXPECT_EQ(wide.time, microseconds(130));
+  EXPECT_EQ(wide.spread, microseconds(20));
+  EXPECT_EQ(wide.repeats, 4);
+  EXPECT_EQ(profile.computations.back().key, product_key({64, 16, 32, 1}, DType::fp8));
+  EXPECT_EQ(profile.computations.back().measured.time, microseconds(70));
 }
 
 TEST(ImportTorchProfile, TakesCollectivesWithTheirSizes) {

@@ -22,7 +22,7 @@ using Sizes = std::vector<std::int64_t>;
 constexpr double kMicro = 1e-6;
 
 std::optional<DType> torch_type(const std::string& name) {
-  constexpr std::array<std::pair<std::string_view, DType>, 11> kTypes = {{{"float", DType::fp32},
+  constexpr std::array<std::pair<std::string_view, DType>, 13> kTypes = {{{"float", DType::fp32},
                                                                           {"Float", DType::fp32},
                                                                           {"double", DType::fp64},
                                                                           {"Double", DType::fp64},
@@ -30,6 +30,8 @@ std::optional<DType> torch_type(const std::string& name) {
                                                                           {"BFloat16", DType::bf16},
                                                                           {"c10::Half", DType::fp16},
                                                                           {"Half", DType::fp16},
+                                                                          {"c10::Float8_e4m3fn", DType::fp8},
+                                                                          {"c10::Float8_e5m2", DType::fp8},
                                                                           {"Long", DType::int64},
                                                                           {"Int", DType::int32},
                                                                           {"Byte", DType::int8}}};
@@ -76,8 +78,8 @@ struct ProductOperands {
   std::size_t first;  // which input is the left operand
 };
 constexpr std::array kProductOperands = {ProductOperands{"aten::mm", 0}, ProductOperands{"aten::addmm", 1},
-                                         ProductOperands{"aten::bmm", 0},
-                                         ProductOperands{"aten::baddbmm", 1}};
+                                         ProductOperands{"aten::bmm", 0}, ProductOperands{"aten::baddbmm", 1},
+                                         ProductOperands{"aten::_scaled_mm", 0}};
 
 // The product of a call; nothing for other operators and where shapes were not recorded.
 std::optional<ComputationKey> product_of(const TraceJson& event) {
@@ -108,10 +110,12 @@ std::optional<ComputationKey> product_of(const TraceJson& event) {
   return product_key(gemm, *dtype);
 }
 
-// Whether the ranks of a collective are on several nodes of `devices` each; 0: not known. Ranks are numbered
-// node by node, and listed as "[0, 1, 2]", of long lists the first and the last.
+// Whether the ranks of a collective are on several nodes. Ranks are numbered node by node, and listed as "[0,
+// 1, 2]", of long lists the first and the last. `devices`: that the trace lists. A process that sees its own
+// device alone does not say how many a node has: then it is the usual eight.
 bool is_between_nodes(const TraceJson& arguments, std::int64_t ranks, std::int64_t devices) {
-  if (devices < 2) return false;
+  constexpr std::int64_t kUsual = 8;
+  if (devices < 2) devices = kUsual;
   const std::string listed = trace_text(arguments, "Process Group Ranks");
   std::vector<std::int64_t> nodes;
   for (std::size_t at = 0; at < listed.size();) {
@@ -147,12 +151,14 @@ std::optional<CommunicationKey> collective_of(const TraceJson& event, const std:
                           is_between_nodes(arguments, count, devices)};
 }
 
+// Median and distance of the quartiles, as tools/profile_events.py takes them.
 Measured summary_of(std::vector<double> seconds, const std::string& device, const std::string& where) {
-  std::sort(seconds.begin(), seconds.end());
-  const auto quantile = [&](std::size_t quarter) { return seconds[(seconds.size() - 1) * quarter / 4]; };
-  return {duration_from(quantile(2), "a median", where),
-          duration_from(quantile(3) - quantile(1), "a spread", where),
-          static_cast<std::int64_t>(seconds.size()), device};
+  std::ranges::sort(seconds);
+  const std::size_t count = seconds.size(), quarter = count / 4;
+  const double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+  return {duration_from(median, "a median", where),
+          duration_from(seconds[count - 1 - quarter] - seconds[quarter], "a spread", where),
+          static_cast<std::int64_t>(count), device};
 }
 
 class TorchProfile {
@@ -203,6 +209,8 @@ class TorchProfile {
   void add_kernel(const TraceJson& event, std::size_t index) {
     has_kernels_ = true;
     const double seconds = seconds_of(event, index);
+    // Profilers that write whole microseconds have none for the shortest kernels.
+    if (seconds == 0) return;
     if (const std::optional<double> call = call_of(event)) kernels_[*call] += seconds;
     if (const auto key = collective_of(event, name_, index, device_count()))
       collectives_[*key].push_back(seconds);
@@ -218,7 +226,7 @@ class TorchProfile {
     }
     if (!key) return;
     if (!has_kernels_) {
-      products_[*key].push_back(seconds_of(event, index));
+      if (const double seconds = seconds_of(event, index); seconds > 0) products_[*key].push_back(seconds);
       return;
     }
     const std::optional<double> call = call_of(event);

@@ -53,7 +53,7 @@ TEST(RowPlan, OverlapThatIsDeniedIsOff) {
   EXPECT_FALSE(plan.overlap || plan.overlap_parameters || plan.overlap_pipeline);
 }
 
-TEST(RowPlan, PaxmlsPoliciesSayWhatIsComputedAgain) {
+TEST(RowPlan, PaxmlComputesAllAgain) {
   MeasuredPlan row = small_row();
   row.zero = "fsdp";
   const auto recompute = [&](const std::string& source, const std::string& precision,
@@ -64,7 +64,7 @@ TEST(RowPlan, PaxmlsPoliciesSayWhatIsComputedAgain) {
     return study_of(row, "x").plan.recompute;
   };
   const std::string small = "github NVIDIA/dgxc-benchmarking@v24.11.1:paxml/README_5b.md";
-  EXPECT_EQ(recompute(small, "BF16", ""), Recompute::selective);
+  EXPECT_EQ(recompute(small, "BF16", ""), Recompute::full);
   EXPECT_EQ(recompute(small, "FP8", ""), Recompute::full);
   EXPECT_EQ(recompute(small, "FP8", "none"), Recompute::none);
   EXPECT_EQ(recompute("github NVIDIA/dgxc-benchmarking@v24.11.1:paxml/README_175b.md", "FP8", ""),
