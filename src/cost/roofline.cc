@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cost/arrays.h"
 
 namespace armilla {
 namespace {
@@ -25,6 +26,8 @@ class Roofline : public CostModel {
 Time arithmetic_time(const Device& device, const Work& work) {
   switch (work.kind) {
     case WorkKind::matrix:
+      if (device.arrays && !work.gemms.empty())
+        return std::min(from_seconds(arrays_seconds(device, work)), kEndOfTime);
       return time_to_compute(work.flops,
                              FlopRate(matrix_rate(device, work.dtype).value * device.matrix_efficiency));
     case WorkKind::vector:

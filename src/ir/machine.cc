@@ -271,6 +271,9 @@ std::string dump_device(const Device& d) {
     text += fmt::format("matrix {} {}\n", name_of(dtype), rate.value);
   const auto figure = [](const auto& value) { return value ? fmt::format("{}", value->value) : "unknown"; };
   text += fmt::format("power {} {} price {}\n", figure(d.busy_power), figure(d.idle_power), figure(d.price));
+  if (const auto& a = d.arrays)
+    text += fmt::format("arrays {} {} {} {} {}\n", a->side, a->memories, a->attention_forward,
+                        a->attention_backward, a->attention_block);
   if (!d.kernels) return text;
   const KernelRates& k = *d.kernels;
   const auto attention = [](const AttentionRates& a) {

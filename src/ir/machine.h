@@ -72,6 +72,18 @@ struct KernelRates {
   double sustained = 1;
   std::string source;  // of the fits, with their residuals and ranges
 };
+// Squares of multipliers that a product's weights lie in while its rows stream through, as in TPUs
+// (cost/arrays.h).
+struct SystolicArrays {
+  std::int64_t side = 128;  // of a square: the inner sizes of products are filled up to its multiples
+  std::int64_t memories =
+      1;  // cores with a memory of their own: each has its share of the rows, and all weights
+  // Of fused attention: what it attains of the peak, with what is filled up; 0: what other products do. And
+  // the tokens that its blocks have, which are computed whole at the edges of a mask.
+  double attention_forward = 0, attention_backward = 0;
+  std::int64_t attention_block = 0;
+};
+
 // Whether no kernel was measured: the rates are then another device's.
 bool are_of_nothing(const KernelRates& rates);
 // `sustained` at which the fastest products run at the peak.
@@ -98,9 +110,10 @@ struct Device {
   // What the CPU needs to issue an operator in the framework's usual mode, with its small kernels; 0: a step
   // is issued as one program. kEagerIssue (ir/plan.h) where a plan asks for an eager host all the same.
   Time issue_time;
-  std::optional<KernelRates> kernels;   // by shape, where they were measured (cost/kernels.h)
-  std::string source;                   // where the figures come from
-  std::vector<std::string> unverified;  // names of figures nobody has looked up yet
+  std::optional<KernelRates> kernels;      // by shape, where they were measured (cost/kernels.h)
+  std::optional<SystolicArrays> arrays{};  // where its matrix units are some
+  std::string source;                      // where the figures come from
+  std::vector<std::string> unverified;     // names of figures nobody has looked up yet
 };
 
 // Dense peak of matrix arithmetic in `dtype`; where the device lists none, the vector rate.

@@ -197,6 +197,8 @@ std::string_view name_of(ExpertDispatch dispatch) {
       return "deduplicated";
     case ExpertDispatch::one_hot:
       return "one-hot";
+    case ExpertDispatch::sorted:
+      return "sorted";
   }
   return "?";
 }
@@ -237,6 +239,7 @@ std::int64_t innermost_block(const Plan& plan) {
 }
 
 bool stops_early(const Plan& plan) {
+  if (plan.recompute == Recompute::selective) return plan.recompute_early_stop.value_or(false);
   if (plan.recompute != Recompute::full && plan.recompute != Recompute::block) return false;
   return plan.recompute_early_stop.value_or(plan.framework == Framework::pytorch);
 }

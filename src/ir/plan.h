@@ -75,8 +75,10 @@ enum class ExpertDispatch : std::uint8_t {
   automatic,     // deduplicated where the model limits the groups that a token's experts are in
   per_expert,    // a copy for every expert (Megatron-LM's all-to-all dispatcher)
   deduplicated,  // one for each rank with experts of the token, across nodes one for each node (DeepEP)
-  one_hot        // per expert, put in place by products with masks of zeros and ones (Shazeer et al. 2017,
+  one_hot,       // per expert, put in place by products with masks of zeros and ones (Shazeer et al. 2017,
                  // Mesh TensorFlow; MaxText without megablox); needs Plan::expert_capacity
+  sorted         // per expert, repeated, gathered by their order and added up in passes of their own, as XLA
+                 // does what no kernel fuses (MaxText's sparse_matmul)
 };
 std::string_view name_of(ExpertDispatch dispatch);
 

@@ -55,6 +55,14 @@ void show_device(const Session& session, const Device& device) {
        doubtful("vector_efficiency"));
   line(session, "memory efficiency", fmt::format("{}", device.memory_efficiency),
        doubtful("memory_efficiency"));
+  if (const auto& arrays = device.arrays) {
+    line(session, "systolic arrays",
+         fmt::format("{0} x {0}{1}", arrays->side,
+                     arrays->memories > 1
+                         ? fmt::format(", {} cores with memories of their own", arrays->memories)
+                         : ""),
+         doubtful("arrays.side"));
+  }
   line(session, "launch overhead", to_text(device.launch_overhead), doubtful("launch_overhead"));
   if (device.busy_power)
     line(session, "power, computing", to_text(*device.busy_power), doubtful("busy_power"));

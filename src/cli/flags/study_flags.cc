@@ -137,8 +137,9 @@ constexpr std::array kStudyFlags = {
               "tokens of the experts: uniform, zipf or random (default uniform)"},
     StudyFlag{"--expert-skew", "plan.expert_skew", "X",
               "exponent or deviation of that distribution (default: zipf 1, random 0.2)"},
-    StudyFlag{"--expert-dispatch", "plan.expert_dispatch", "NAME",
-              "copies of a token: per-expert, deduplicated or one-hot (default: as the model routes)"},
+    StudyFlag{
+        "--expert-dispatch", "plan.expert_dispatch", "NAME",
+        "copies of a token: per-expert, deduplicated, one-hot or sorted (default: as the model routes)"},
     StudyFlag{"--dispatch-type", "plan.dispatch_type", "TYPE",
               "of tokens on their way to experts (default: as the model says)"},
     StudyFlag{"--seed", "plan.seed", "N", "of random expert loads (default 1)"},

@@ -76,9 +76,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(request.plan.recompute == Recompute::selective && !is_core &&
            !any([&](const Operator& op) { return times_repeated(op, request.plan.recompute_modules) > 0; }),
        "recompute_modules", "the model has none of these parts");
-  const bool repeats_blocks =
-      request.plan.recompute == Recompute::full || request.plan.recompute == Recompute::block;
-  note(!repeats_blocks, "recompute_early_stop", "plan.recompute is neither full nor block");
+  const bool can_stop =
+      request.plan.recompute != Recompute::none && request.plan.recompute != Recompute::operators;
+  note(!can_stop, "recompute_early_stop", "plan.recompute is none or operators");
   const bool has_kernels = any([](const Operator& op) { return op.forward.kernel == Kernel::loss; });
   const bool over_logits = has_kernels || any([](const Operator& op) {
                              return op.type.find("SoftmaxCrossEntropy") != std::string::npos;
@@ -112,7 +112,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   if (no_experts || plan.expert == 1) {
     note(true, "expert_skew", no_spread);
     note(true, "seed", no_spread);
-    note(no_experts || plan.expert_dispatch != ExpertDispatch::one_hot, "expert_dispatch", no_spread);
+    const bool is_of_one_rank =
+        plan.expert_dispatch == ExpertDispatch::one_hot || plan.expert_dispatch == ExpertDispatch::sorted;
+    note(no_experts || !is_of_one_rank, "expert_dispatch", no_spread);
     note(true, "dispatch_type", no_spread);
   } else {
     note(plan.expert_load == ExpertLoad::uniform, "expert_skew", "plan.expert_load is uniform");

@@ -64,7 +64,8 @@ std::int32_t exchange_processors(const Plan& plan, const ModelFacts& facts) {
 void resolve_exchange(const ModelFacts& facts, Plan& plan) {
   if (plan.expert == 1 || facts.experts == 0) return;
   plan.dispatch_dtype = dispatch_type(plan, facts);
-  if (plan.expert_dispatch == ExpertDispatch::one_hot) return;
+  if (plan.expert_dispatch == ExpertDispatch::one_hot || plan.expert_dispatch == ExpertDispatch::sorted)
+    return;
   plan.expert_dispatch =
       is_deduplicated(plan, facts) ? ExpertDispatch::deduplicated : ExpertDispatch::per_expert;
 }

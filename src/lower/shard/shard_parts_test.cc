@@ -94,6 +94,11 @@ TEST(RecomputedParts, AreDoneAgainWithTheirCollectives) {
                           "attention.rotary"));
   EXPECT_THAT(repeated(dense(), plan_by_degrees({Part::core_attn, Part::mlp})),
               ElementsAre("attention.core", "mlp.norm", "mlp.gate_up", "mlp.activation", "mlp.down"));
+  Plan early = plan_by_degrees({Part::core_attn, Part::mlp});
+  early.recompute_early_stop = true;
+  EXPECT_THAT(repeated(dense(), early),
+              ElementsAre("attention.core", "mlp.norm", "mlp.gate_up", "mlp.activation"))
+      << "nobody reads the last product's result";
   EXPECT_THAT(
       repeated(of_experts(), plan_by_degrees({Part::moe}, 2)),
       ElementsAre("mlp.router", "mlp.topk", "mlp.dispatch", "mlp.dispatch: all-to-all", "mlp.experts.gate_up",
@@ -195,6 +200,19 @@ TEST(ExpertCapacity, IsWhatExpertsWorkOn) {
   // Half as many rows more, of what they bring, make and leave.
   EXPECT_EQ(layer_of(of_experts(), plan).saved - without.saved,
             Bytes(kElement * kTokens * (2 * kWidth + 3 * kInner)));
+}
+
+// Passes over rows: made, gathered, and what adds them up and gives their weights gradients.
+TEST(ExpertDispatch, SortedTokensAreRepeatedGatheredAndAddedUp) {
+  Plan plan = plan_by_degrees({});
+  plan.expert_dispatch = ExpertDispatch::sorted;
+  const ShardedModel model = shard_model(of_experts(), plan, 0, "plan");
+  const BlockShape& layer = shape_named(model, "layers.0");
+  constexpr std::int64_t kToken = kElement * kTokens * kWidth, kRows = 2 * kToken;
+  EXPECT_EQ(work_named(model, layer.forward, "mlp.dispatch").bytes, Bytes(kToken + 3 * kRows));
+  EXPECT_EQ(work_named(model, layer.forward, "mlp.combine").bytes, Bytes(kToken + 3 * kRows));
+  EXPECT_EQ(work_named(model, layer.backward, "mlp.combine").bytes, Bytes(kToken + 6 * kRows));
+  EXPECT_EQ(work_named(model, layer.backward, "mlp.dispatch").bytes, Bytes(kToken + 3 * kRows));
 }
 
 TEST(ExpertCapacity, OneHotDispatchIsProductsWithMasks) {

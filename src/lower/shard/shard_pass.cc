@@ -79,9 +79,11 @@ class BlockWriter {
   }
 
   // Once for every part: of checkpoints inside of each other the inner one is done again after the outer one.
+  // XLA, which has no checkpoints but names of what is kept, drops also here what nobody reads.
   Pass by_part() {
     PassWriter writer(overlaps_);
-    for (std::uint32_t i = block_.first; i < block_.end;) {
+    const std::uint32_t end = stops_early(plan_) ? end_of_what_is_read(model_, block_) : block_.end;
+    for (std::uint32_t i = block_.first; i < end;) {
       std::uint32_t next = i + 1;
       for (std::int64_t n = times_repeated(op(i), plan_.recompute_modules); n > 0; --n) {
         gather_for(writer, i);

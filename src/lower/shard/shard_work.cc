@@ -414,7 +414,8 @@ void set_pass_traffic(const Model& model, const Operator& op, const Layout& layo
 void set_permutation_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                              OperatorWork& work) {
   if (plan.expert == 1 || op.exchange == Exchange::none || op.forward.kernel != Kernel::permute) return;
-  if (plan.expert_dispatch == ExpertDispatch::one_hot) return;
+  if (plan.expert_dispatch == ExpertDispatch::one_hot || plan.expert_dispatch == ExpertDispatch::sorted)
+    return;
   const bool to_experts = op.exchange == Exchange::dispatch;
   const auto bytes = [&](std::uint32_t t, bool is_output) {
     const Tensor& tensor = model.tensors[t];
@@ -434,6 +435,32 @@ void set_permutation_traffic(const Model& model, const Operator& op, const Layou
   }
   work.forward.bytes = rounded(moved);
   if (work.input_gradient.kind != WorkKind::none) work.input_gradient.bytes = rounded(moved);
+}
+
+// Passes over an expert's rows: tokens are repeated, and gathered in the order of their experts; results are
+// gathered in the tokens' order, and added up. Backward, rows' gradients are gathered and added up; of
+// results that were added up the gradient is spread over the rows, multiplied with them for the weights'
+// gradient, for which they are gathered again, and gathered itself (MaxText, moe.py: permute, unpermute,
+// _sort_activations_custom).
+void set_sorted_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                        OperatorWork& work) {
+  if (plan.expert_dispatch != ExpertDispatch::sorted || op.exchange == Exchange::none) return;
+  if (op.forward.kernel != Kernel::permute) return;
+  const bool to_experts = op.exchange == Exchange::dispatch;
+  const auto bytes = [&](std::uint32_t t, bool is_output) {
+    const Tensor& tensor = model.tensors[t];
+    const std::int64_t elements =
+        scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, t, is_output));
+    return static_cast<double>(size_of(elements, activation_dtype(plan), tensor.name).value);
+  };
+  const double tokens = to_experts ? bytes(op.inputs.front(), false) : bytes(op.outputs.front(), true);
+  const double rows = to_experts ? bytes(op.outputs.front(), true) : bytes(op.inputs.front(), false);
+  constexpr double kGathered = 2, kMade = 1, kAdded = 1, kOfWeights = 1;
+  const double there = kMade + kGathered, back = kGathered + kAdded;
+  const double of_results = kMade + kGathered + kOfWeights + kGathered;
+  work.forward.bytes = rounded(tokens + rows * (to_experts ? there : back));
+  if (work.input_gradient.kind != WorkKind::none)
+    work.input_gradient.bytes = rounded(tokens + rows * (to_experts ? back : of_results));
 }
 
 // Masks of zeros and ones that say which token is which row of an expert, for every sequence apart: rows are
@@ -552,6 +579,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
   set_softmax_traffic(model, op, layout, plan, result);
   set_elementwise_traffic(model, op, layout, plan, result);
   set_permutation_traffic(model, op, layout, plan, result);
+  set_sorted_traffic(model, op, layout, plan, result);
   set_one_hot_work(model, op, layout, plan, result);
   set_pass_traffic(model, op, layout, plan, result);
   set_fused_experts(model, op, layout, plan, result);

@@ -72,6 +72,18 @@ void read_efficiency(const Config& config, std::string_view key, double& efficie
   if (!(efficiency > 0)) throw Error(value->where(), "an efficiency must be more than 0");
 }
 
+SystolicArrays read_arrays(const Config& config) {
+  SystolicArrays arrays;
+  if (const auto side = config.find("side")) arrays.side = side->count();
+  if (const auto memories = config.find("memories")) arrays.memories = memories->count();
+  if (const auto attention = config.find("attention")) {
+    read_efficiency(*attention, "forward", arrays.attention_forward);
+    read_efficiency(*attention, "backward", arrays.attention_backward);
+    if (const auto block = attention->find("block")) arrays.attention_block = block->count(0);
+  }
+  return arrays;
+}
+
 std::map<DType, FlopRate> read_matrix_rates(const Config& config) {
   std::map<DType, FlopRate> rates;
   for (const auto& [name, rate] : config.entries()) {
@@ -461,6 +473,10 @@ Device read_device(const Config& config, int in_turn) {
   if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
   if (const auto issue = config.find("issue_time")) device.issue_time = issue->time();
   if (const auto kernels = config.find("kernels")) device.kernels = read_kernel_rates(*kernels, in_turn);
+  if (const auto arrays = config.find("arrays")) {
+    device.arrays = read_arrays(*arrays);
+    figures.insert(figures.end(), {"arrays.side", "arrays.memories", "arrays.attention"});
+  }
   device.source = config.text_at("source");
   device.unverified = read_unverified(config, figures);
   // A changed device is no longer that of its file: its name says so, and figures that the user gave are not

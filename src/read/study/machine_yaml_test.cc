@@ -82,6 +82,23 @@ TEST(DeviceYaml, RefusesWhatMakesNoSense) {
       "d.yaml:6:1: launch_overhed: unknown key 'launch_overhed'\n  hint: did you mean 'launch_overhead'?");
 }
 
+TEST(DeviceYaml, ReadsSystolicArrays) {
+  const auto read = [](const std::string& arrays) {
+    return read_device(Config::parse(kDevice + ("arrays: " + arrays + "\n"), "d.yaml"));
+  };
+  const Device device =
+      read("{side: 256, memories: 2, attention: {forward: 0.6, backward: 0.7, block: 2048}}");
+  EXPECT_EQ(device.arrays->side, 256);
+  EXPECT_EQ(device.arrays->memories, 2);
+  EXPECT_DOUBLE_EQ(device.arrays->attention_forward, 0.6);
+  EXPECT_DOUBLE_EQ(device.arrays->attention_backward, 0.7);
+  EXPECT_EQ(device.arrays->attention_block, 2048);
+  EXPECT_EQ(read("{side: 128}").arrays->memories, 1);
+  EXPECT_FALSE(read_device(Config::parse(kDevice, "d.yaml")).arrays);
+  EXPECT_EQ(error_of([&] { read("{side: 0}"); }),
+            "d.yaml:9:16: arrays.side: 0 is too small\n  hint: the lowest value is 1");
+}
+
 TEST(DeviceYaml, ReadsTheRangesOfFits) {
   const std::string rates =
       "kernels: {processors: 4, launch: 1us, matrix: {fp16: {efficiency: 0.5, range: [5e8, 1.5e14]}}, "

@@ -184,8 +184,9 @@ void read_tensor_and_experts(const Config& config, Plan& plan) {
                   fmt::format("expected 0 to {}", kMost));
   }
   if (const auto dispatch = config.find("expert_dispatch"))
-    plan.expert_dispatch = read_choice(*dispatch, {ExpertDispatch::automatic, ExpertDispatch::per_expert,
-                                                   ExpertDispatch::deduplicated, ExpertDispatch::one_hot});
+    plan.expert_dispatch = read_choice(
+        *dispatch, {ExpertDispatch::automatic, ExpertDispatch::per_expert, ExpertDispatch::deduplicated,
+                    ExpertDispatch::one_hot, ExpertDispatch::sorted});
   if (const auto capacity = config.find("expert_capacity")) {
     constexpr double kMost = 1000;
     plan.expert_capacity = parse_real(capacity->text(), capacity->where());

@@ -102,13 +102,27 @@ std::vector<std::int64_t> stages_with_ends(const MeasuredPlan& row, std::int64_t
   return std::vector<std::int64_t>(static_cast<std::size_t>(stages), (layers + 2) / stages);
 }
 
-// MaxText's custom remat, and its policies that offload, keep some named tensors of a block (its input,
-// perhaps projections) and make the rest again, the MLP with it: nearer to all of the block than to the
-// attention core alone.
+// MaxText's custom remat, and its policies that offload, keep some named tensors of a block and make the rest
+// again.
+bool keeps_by_name(const MeasuredPlan& row) {
+  const bool is_named = names(row, "remat custom") || (names(row, "remat policy") && names(row, "offload"));
+  return is_named && lower_case(row.recompute).starts_with("selective");
+}
+
+// What is made again where queries, keys and values are kept: the core of attention, unless its result is,
+// too (`context`, which the recipes for TPU7x keep on the device), and the MLP. The projection of the result,
+// which some keep and some do not, is taken as kept.
+Parts recomputed_by_name(const MeasuredPlan& row) {
+  if (!keeps_by_name(row)) return {};
+  if (names(row, "kept on device")) return {Part::mlp, Part::moe, Part::layernorm};
+  if (names(row, "q, k, v")) return {Part::core_attn, Part::mlp, Part::moe, Part::layernorm};
+  return {};
+}
+
+// Of a block of whose tensors hardly any but its input is kept, all is made again.
 Recompute recompute_of(const MeasuredPlan& row, const std::string& where) {
   const std::string text = lower_case(row.recompute);
-  const bool keeps_some = names(row, "remat custom") || (names(row, "remat policy") && names(row, "offload"));
-  if (text.starts_with("selective") && keeps_some) return Recompute::full;
+  if (keeps_by_name(row)) return recomputed_by_name(row).empty() ? Recompute::full : Recompute::selective;
   if (text.starts_with("full")) return Recompute::full;
   // torchtitan's is by operator in the configurations that its benchmarks ran.
   if (text.starts_with("selective") && names(row, "torchtitan")) return Recompute::operators;
@@ -200,6 +214,13 @@ Parts modules_of(const std::string& column, const std::string& where) {
   return parts;
 }
 
+// MaxText sorts tokens (its sparse_matmul, with megablox or ragged products) unless it is told not to.
+void set_sorted(const MeasuredPlan& row, Plan& plan) {
+  const bool has_experts = names(row, "moe") || names(row, "sparse matmul");
+  if (names(row, "maxtext") && has_experts && !names(row, "dense einsum"))
+    plan.expert_dispatch = ExpertDispatch::sorted;
+}
+
 // MaxText without megablox: tokens go to experts of a fixed size by products with masks (its
 // capacity_factor; "dense einsum").
 void set_capacity(const MeasuredPlan& row, Plan& plan) {
@@ -257,10 +278,11 @@ std::int64_t global_batch_of(const MeasuredPlan& row) {
   return is_told ? row.global_batch : 2 * row.devices;
 }
 
-// MaxText counts samples per device, of which context parallelism gives a group of devices one.
+// MaxText counts samples per device; those that share a replica compute all of theirs together.
 double micro_batch_of(const MeasuredPlan& row) {
-  const bool is_part = row.micro_batch < 1 && names(row, "maxtext");
-  return is_part ? row.micro_batch * static_cast<double>(row.context) : row.micro_batch;
+  const double together = row.micro_batch * static_cast<double>(row.tensor * row.context);
+  const bool fills = together * static_cast<double>(row.data) == static_cast<double>(row.global_batch);
+  return names(row, "maxtext") && fills ? together : row.micro_batch;
 }
 
 }  // namespace
@@ -314,6 +336,8 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
   if (names(row, "maxtext") || names(row, "paxml")) plan.recompute_early_stop = true;
   if (const Parts modules = modules_of(row.recompute, where); !modules.empty())
     plan.recompute_modules = modules;
+  if (const Parts modules = recomputed_by_name(row); !modules.empty()) plan.recompute_modules = modules;
+  set_sorted(row, plan);
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // Our own are of a release with a kernel for RMSNorm (_fused_rms_norm).

@@ -96,6 +96,12 @@ TEST(RowPlan, BatchesOfMaxTextAreThoseOfItsDevices) {
             "x: a micro-batch of 0.25 samples\n  hint: expected whole samples");
   row.notes = "MaxText, synthetic data";
   EXPECT_EQ(study_of(row, "x").plan.micro_batch(), 1);
+  row.tensor = 2;
+  row.data = 2;
+  row.micro_batch = 2;
+  row.global_batch = 2 * 2 * 4 * 2;
+  EXPECT_EQ(study_of(row, "x").plan.micro_batch(), 16) << "those of eight devices";
+  EXPECT_EQ(study_of(row, "x").plan.micro_batches, 1);
   row = small_row();
   row.tensor = row.pipeline = 1;
   row.data = 16;

@@ -390,6 +390,17 @@ TEST(RowStudy, FrameworksAreToldByName) {
   row.notes = "MaxText; remat custom: decoder input kept, rest recomputed";
   row.recompute = "selective";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::full);
+  row.notes = "MaxText; remat custom: decoder input, q, k, v kept by host offload, rest recomputed";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::selective);
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute_modules,
+            (Parts{Part::core_attn, Part::mlp, Part::moe, Part::layernorm}));
+  EXPECT_TRUE(stops_early(study_of(row, "x.csv:2").plan)) << "the last product";
+  row.notes = "MaxText; remat custom with parts kept on device (see run_recipe.sh)";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute_modules, (Parts{Part::mlp, Part::moe, Part::layernorm}));
+  row.notes = "MaxText; MoE, dense einsum";
+  EXPECT_NE(study_of(row, "x.csv:2").plan.expert_dispatch, ExpertDispatch::sorted);
+  row.notes = "MaxText; MoE, sparse matmul (megablox)";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.expert_dispatch, ExpertDispatch::sorted);
   row.notes = "MaxText; remat policy qkv_proj_offloaded";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::full);
   row.notes = "MaxText";

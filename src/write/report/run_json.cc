@@ -398,7 +398,8 @@ Json plan_json(const Plan& plan) {
   for (const Axis axis : plan.order) order.push_back(name_of(axis));
   // Without dispatch between expert ranks the choice of a type for it means nothing.
   const bool dispatches = plan.dispatch_dtype != DType::unknown;
-  const bool one_hot = plan.expert_dispatch == ExpertDispatch::one_hot;
+  const bool one_hot =
+      plan.expert_dispatch == ExpertDispatch::one_hot || plan.expert_dispatch == ExpertDispatch::sorted;
   return {{"ranks", plan.ranks},
           {"batch_per_rank", plan.batch},
           {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},

@@ -166,6 +166,19 @@ void put_device(const Device& device, YamlText& yaml) {
   yaml.time("launch_overhead", device.launch_overhead);
   yaml.time("issue_time", device.issue_time);
   if (device.kernels) put_kernels(*device.kernels, yaml);
+  if (const auto& arrays = device.arrays) {
+    yaml.begin("arrays");
+    yaml.put("side", arrays->side);
+    yaml.put("memories", arrays->memories);
+    if (arrays->attention_forward > 0) {
+      yaml.begin("attention");
+      yaml.put("forward", arrays->attention_forward);
+      yaml.put("backward", arrays->attention_backward);
+      yaml.put("block", arrays->attention_block);
+      yaml.end();
+    }
+    yaml.end();
+  }
   yaml.end();
 }
 

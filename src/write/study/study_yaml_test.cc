@@ -93,6 +93,19 @@ TEST(StudyYaml, EveryChoiceOfAPlanIsReadAgain) {
   EXPECT_TRUE(read.collectives.measured);
 }
 
+TEST(StudyYaml, SystolicArraysAreReadAgain) {
+  for (const std::string name : {"tpu-7x", "tpu-v5e"}) {
+    Study study;
+    study.model.name = "resnet50";
+    study.request.ranks = 8;
+    study.machine = load_machine("dgx-h100", "test");
+    study.machine.device = load_device(name, "test");
+    ASSERT_TRUE(study.machine.device.arrays);
+    study.machine.device.arrays->attention_block = 1234;
+    EXPECT_EQ(dump_machine(read_again(study).machine), dump_machine(study.machine)) << name;
+  }
+}
+
 TEST(StudyYaml, MachinesOfTheZooAreReadAgain) {
   for (const std::string& name : machine_names()) {
     Study study;
