@@ -237,6 +237,7 @@ class ModelSharder {
     shape.forward = std::move(passes.forward);
     shape.backward = std::move(passes.backward);
     shape.weights = std::move(weights);
+    shape.placeholders = gradient_placeholders(model_, block, layout_, plan_);
     shape.buffers = buffer_bytes(model_, block, layout_, plan_);
     shape.input = boundaries_[b];
     shape.output = boundaries_[b + 1];
