@@ -215,8 +215,9 @@ TEST(LossKernels, AreThreeUnderMegatron) {
     EXPECT_EQ(head(LossKernel::automatic).working, Bytes(2 * kGatedLogits / tensor));
     EXPECT_EQ(head(LossKernel::wide).working, Bytes(6 * kGatedLogits / tensor));
     EXPECT_EQ(head(LossKernel::wide).saved, head(LossKernel::automatic).saved);
+    // With the tokens' losses.
     EXPECT_EQ(head(LossKernel::automatic).saved - head(LossKernel::fused).saved,
-              Bytes(2 * kGatedLogits / tensor));
+              Bytes(2 * kGatedLogits / tensor + 4 * kGatedTokens));
     // Its input, and the gradient of its weight.
     EXPECT_EQ(head(LossKernel::fused).working,
               Bytes(2 * kGatedHidden * (kGatedTokens + kGatedVocabulary / tensor)));
