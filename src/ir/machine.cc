@@ -263,10 +263,10 @@ namespace {
 // All that times, memory and expenses depend on.
 std::string dump_device(const Device& d) {
   std::string text = fmt::format(
-      "device {} memory {} {} {} bandwidth {} {} vector {} efficiency {} {} {} launch {} issue {}\n", d.name,
-      d.memory.value, d.reserved.value, d.communicator_buffers.value, d.memory_bandwidth.value,
-      d.host_bandwidth.value, d.vector_rate.value, d.matrix_efficiency, d.vector_efficiency,
-      d.memory_efficiency, d.launch_overhead.value, d.issue_time.value);
+      "device {} memory {} {} {} {} bandwidth {} {} vector {} efficiency {} {} {} launch {} issue {}\n",
+      d.name, d.memory.value, d.reserved.value, d.communicator_buffers.value, d.product_workspace.value,
+      d.memory_bandwidth.value, d.host_bandwidth.value, d.vector_rate.value, d.matrix_efficiency,
+      d.vector_efficiency, d.memory_efficiency, d.launch_overhead.value, d.issue_time.value);
   for (const auto& [dtype, rate] : d.matrix_rate)
     text += fmt::format("matrix {} {}\n", name_of(dtype), rate.value);
   const auto figure = [](const auto& value) { return value ? fmt::format("{}", value->value) : "unknown"; };

@@ -102,6 +102,7 @@ struct Device {
   std::optional<Money> price{};  // of an hour, with its share of the server
   Bytes reserved{};              // of `memory`: what driver and context take before a framework allocates
   Bytes communicator_buffers{};  // of `memory`: what the collective library keeps per group of ranks
+  Bytes product_workspace{};     // what a framework gives each of its threads that issue matrix products
   // Attainable fractions of the peaks, and what every kernel costs before it computes (cost/roofline.h).
   double matrix_efficiency = 1;
   double vector_efficiency = 1;

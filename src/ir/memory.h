@@ -18,17 +18,18 @@ enum class MemoryBuffer : std::uint8_t {
   gradient_buckets,  // gradients on their way to other replicas
   gathered_weights,  // of ZeRO-3, while a block computes
   stage_messages,    // activations and gradients that cross stages of a pipeline
-  gathered_inputs,   // arrays for what tensor parallelism gathers, workspaces of products beside that
+  gathered_inputs,   // arrays for what tensor parallelism gathers
   freed_late,        // exchanged by tensor parallelism and not given back yet
+  workspaces,        // of matrix products, and what stands for gradients that are elsewhere
   // Beside the tensors:
   context,       // the driver's share, the context and its kernels
   communicators  // of the collective library
 };
 inline constexpr std::array kMemoryBuffers = {MemoryBuffer::gradient_buckets, MemoryBuffer::gathered_weights,
                                               MemoryBuffer::stage_messages,   MemoryBuffer::gathered_inputs,
-                                              MemoryBuffer::freed_late,       MemoryBuffer::context,
-                                              MemoryBuffer::communicators};
-inline constexpr std::size_t kTensorBuffers = 5;  // the first of them
+                                              MemoryBuffer::freed_late,       MemoryBuffer::workspaces,
+                                              MemoryBuffer::context,          MemoryBuffer::communicators};
+inline constexpr std::size_t kTensorBuffers = 6;  // the first of them
 constexpr std::string_view name_of(MemoryBuffer buffer) {
   switch (buffer) {
     case MemoryBuffer::gradient_buckets:
@@ -41,6 +42,8 @@ constexpr std::string_view name_of(MemoryBuffer buffer) {
       return "gathered inputs";
     case MemoryBuffer::freed_late:
       return "freed late";
+    case MemoryBuffer::workspaces:
+      return "workspaces";
     case MemoryBuffer::context:
       return "driver and context";
     case MemoryBuffer::communicators:
@@ -61,7 +64,7 @@ struct MemoryUse {
 
   Bytes& buffer(MemoryBuffer of) { return buffers[static_cast<std::size_t>(of)]; }
   Bytes buffer(MemoryBuffer of) const { return buffers[static_cast<std::size_t>(of)]; }
-  // Gradient buckets, gathered weights, messages between stages, what is freed late.
+  // Gradient buckets, gathered weights, messages between stages, what is freed late, workspaces.
   Bytes communication_buffers() const {
     return std::accumulate(buffers.begin(), buffers.begin() + kTensorBuffers, Bytes(0));
   }

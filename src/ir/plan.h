@@ -103,7 +103,7 @@ std::string_view name_of(Framework framework);
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 std::string_view name_of(Axis axis);
 
-// How Framework::pytorch computes cross entropy.
+// How cross entropy is computed; what Framework::megatron calls so is in docs/models/memory.md.
 enum class LossKernel : std::uint8_t {
   automatic,  // fused where the host is compiled, else wide
   fused,      // by a compiler

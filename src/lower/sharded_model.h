@@ -100,6 +100,9 @@ struct BlockShape {
   Pass recompute;  // repeated before the backward pass; empty without recompute
   Pass backward;   // input and weight gradients, in the order frameworks issue them
   std::vector<WeightGroup> weights;
+  // Of each product, what stands for the gradient of its weight where that is added without being made
+  // (Plan::accumulation_fusion); products of the same size share one.
+  std::vector<Bytes> placeholders;
   Bytes buffers;  // what is kept beside the weights and not trained: running means, tables of positions
   // Per micro-batch:
   Bytes input, output;  // activations that cross a stage boundary before and after the block

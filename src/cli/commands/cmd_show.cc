@@ -43,6 +43,8 @@ void show_device(const Session& session, const Device& device) {
   if (device.communicator_buffers > Bytes(0)) {
     line(session, "per communicator", to_text(device.communicator_buffers), doubtful("communicator_buffers"));
   }
+  if (device.product_workspace > Bytes(0))
+    line(session, "workspace of products", to_text(device.product_workspace), doubtful("product_workspace"));
   line(session, "memory bandwidth", to_text(device.memory_bandwidth), doubtful("memory_bandwidth"));
   line(session, "vector rate, fp32", to_text(device.vector_rate), doubtful("vector_rate"));
   for (const auto& [dtype, rate] : device.matrix_rate) {

@@ -90,13 +90,11 @@ TEST(HybridMemory, StatesFollowTypesAndOffload) {
   EXPECT_EQ(use_of().use.gradients, Bytes(8000));
   plan.weight_dtype = DType::fp32;
   EXPECT_EQ(use_of().use.optimizer, Bytes(16000));  // no master copy beside fp32 weights
-  plan.accumulation_fusion = false;
-  EXPECT_EQ(use_of().use.temporary, Bytes(30 + 4000));
   plan.offload_optimizer = true;
   EXPECT_EQ(use_of().use.optimizer, Bytes(0));
   EXPECT_EQ(use_of().host, Bytes(16000));
   const MemoryUse use = use_of().use;
-  EXPECT_EQ(use.fragmentation.value, (8000 + 8000 + 200 + 4030) * 4 / 100);
+  EXPECT_EQ(use.fragmentation.value, (8000 + 8000 + 200 + 30) * 4 / 100);
 }
 
 // 2p half stages of 1 block for ZB-V; whole stages of 2 blocks for the others. 1F1B keeps min(p - rank, m),
@@ -278,9 +276,6 @@ TEST(HybridMemory, WhatIsHeldOverTimeComesAndGoesWithTheSlots) {
   plan.schedule = "1f1b";
   plan.offload_activations = true;  // a pass and one more at most, and one between passes
   EXPECT_EQ(held(), "1>100+30 1<100 4>200+30 4<100 7>200+30 7<100 10>100+30 10<0 ");
-  plan.offload_activations = false;
-  plan.accumulation_fusion = false;
-  EXPECT_EQ(held(), "1>100+50 1<100 4>200+50 4<200 7>200+50 7<100 10>100+50 10<0 ");
 }
 
 TEST(HybridMemory, WhatIsHeldOverTimeFollowsTheBlocks) {

@@ -73,14 +73,11 @@ TEST(PytorchMemory, AnEagerLossHoldsTwoGradientsInFp32) {
     return shape_under(plan_under(framework, host), kLlamaLayers + 1);
   };
   const Bytes fused = head(Framework::megatron, Host::eager).saved;
-  // At work is the product that makes the logits.
-  EXPECT_EQ(head(Framework::megatron, Host::eager).working,
-            Bytes(2 * logits + 2 * kLlamaTokens * kLlamaHidden));
+  EXPECT_EQ(head(Framework::megatron, Host::eager).working, Bytes(2 * logits));
   EXPECT_EQ(head(Framework::pytorch, Host::eager).working, Bytes(8 * logits));
   // The last norm keeps what it reads in fp32.
   EXPECT_EQ(head(Framework::pytorch, Host::eager).saved, fused + Bytes(4 * kLlamaTokens * kLlamaHidden));
-  EXPECT_EQ(head(Framework::pytorch, Host::compiled).working,
-            Bytes(2 * logits + 2 * kLlamaTokens * kLlamaHidden));
+  EXPECT_EQ(head(Framework::pytorch, Host::compiled).working, Bytes(2 * logits));
   // Nor are the tokens' losses kept, or what the last norm makes.
   EXPECT_EQ(head(Framework::pytorch, Host::compiled).saved,
             fused - Bytes(2 * logits) - Bytes((2 * kLlamaHidden + 4) * kLlamaTokens));
@@ -236,23 +233,30 @@ TEST(PytorchMemory, NarrowGradientsStayUntilTheirPassIsOver) {
   EXPECT_EQ(use_of().gradients, Bytes(4 * elements));
 }
 
-// Without accumulation fusion the gradient of the weight at work is there beside what it is added to: not
-// that of the embedding, where a layer needs most.
-TEST(PytorchMemory, TheGradientAtWorkIsOfTheBlockAtWork) {
+// Without accumulation fusion the gradient of a product's weight is there beside what it is added to: that of
+// gate and up, the largest product of a layer; of a whole block under FSDP, which exchanges them together.
+// With it Megatron's products outside of the layers make one all the same, and its table.
+TEST(PytorchMemory, TheGradientAtWorkIsOfTheOperatorAtWork) {
+  constexpr std::int64_t kTensors = 2 * kLlamaTokens * (kLlamaHidden + 2 * kLlamaFeedForward);
+  constexpr std::int64_t kGradient = 2 * 2 * kLlamaHidden * kLlamaFeedForward;
+  constexpr std::int64_t kActivation = 3 * 2 * kLlamaTokens * kLlamaFeedForward;  // of no weight
   Plan plan = plan_under(Framework::megatron, Host::eager);
-  plan.pipeline = plan.ranks = 2;
-  plan.batch = plan.micro_batches = 2;
-  const auto temporary = [&](bool fused) {
+  const auto working = [&](bool fused, std::size_t block) {
     plan.accumulation_fusion = fused;
-    return hybrid_memory(lower_hybrid(small_llama(), plan), plan, Device()).front().use.temporary.value;
+    return shape_under(plan, block).working;
   };
-  // Gate and up are one group of weights with the rest of the layer.
-  const ShardedModel model = shard_model(small_llama(), plan, 0, "plan");
+  EXPECT_EQ(working(true, 1), Bytes(kActivation));
+  EXPECT_EQ(working(false, 1), Bytes(kTensors + kGradient));
+  EXPECT_GE(working(true, 0), Bytes(2 * kLlamaVocabulary * kLlamaHidden));
+  EXPECT_EQ(working(true, 0), working(false, 0));
+  plan.framework = Framework::pytorch;
+  plan.fused_elementwise = {Part::norm, Part::rotary, Part::activation};
+  EXPECT_EQ(working(false, 1), Bytes(kTensors + kGradient));
+  plan.zero_stage = 3;
   std::int64_t layer = 0;
-  for (const WeightGroup& group : model.shapes[model.blocks[1].shape].weights)
-    layer = std::max(layer, group.elements);
-  ASSERT_LT(layer, kLlamaVocabulary * kLlamaHidden);
-  EXPECT_EQ(temporary(false), temporary(true) + 2 * layer);
+  for (const WeightGroup& group : shape_under(plan, 1).weights) layer += group.elements;
+  EXPECT_EQ(working(false, 1), Bytes(kActivation + 2 * layer));
+  EXPECT_EQ(working(true, 1), Bytes(kActivation));
 }
 
 // A product's inputs are gathered and its outputs summed, twice in a layer. Of all layers and of the

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/sorted.h"
 #include "lower/data/tensor_owners.h"
 #include "lower/jobs/job_loops.h"
 #include "lower/memory.h"
@@ -19,34 +21,36 @@ namespace armilla {
 namespace {
 
 constexpr const char* kWhere = "plan";
-// Transformer Engine's products that overlap with tensor communication (initialize_ub) run in three streams,
-// each with a workspace for cuBLAS: two more than without. From Hopper on, the first with 8 bits, 32 MiB,
-// before 4 (get_cublas_workspace_size_bytes).
-Bytes overlap_workspaces(const Device& device) {
-  constexpr std::int64_t kMiB = 1 << 20;
-  return Bytes(2 * (device.matrix_rate.contains(DType::fp8) ? 32 : 4) * kMiB);
+// PyTorch gives each thread that issues products a workspace of cuBLAS's, the main one and autograd's.
+// Transformer Engine has one of its own for all products: from Hopper on, the first with 8 bits, 32 MiB,
+// before 4 (get_cublas_workspace_size_bytes); four more for groups of products, which run on as many streams,
+// and two more for those that overlap with tensor communication (initialize_ub).
+std::int64_t workspaces(const RoleParts& parts, const Plan& plan, const Device& device) {
+  constexpr std::int64_t kMiB = 1 << 20, kThreads = 2, kStreams = 4, kOverlapping = 2;
+  // What XLA or a program that is none of a framework's needs is not known.
+  const bool is_known = plan.framework == Framework::pytorch || plan.host != Host::compiled;
+  if (device.product_workspace == Bytes(0) || !is_known) return 0;
+  std::int64_t sum = checked_multiply(device.product_workspace.value, kThreads, device.name);
+  if (plan.framework == Framework::pytorch) return sum;
+  const std::int64_t own = (device.matrix_rate.contains(DType::fp8) ? 32 : 4) * kMiB;
+  const bool overlaps = plan.tensor > 1 && plan.overlap_tensor;
+  sum += own * (1 + (parts.has_experts ? kStreams : 0) + (overlaps ? kOverlapping : 0));
+  for (const Bytes placeholder : parts.placeholders) sum = checked_add(sum, placeholder.value, kWhere);
+  return sum;
 }
 
 std::int64_t add(std::int64_t a, std::int64_t b) {
   return checked_add(a, b, kWhere);
 }
 
-// Without accumulation fusion a weight's gradient is there as a whole before it is added.
-std::int64_t gradient_at_work(const BlockShape& shape, const Plan& plan) {
-  if (plan.accumulation_fusion) return 0;
-  std::int64_t elements = 0;
-  for (const WeightGroup& group : shape.weights) elements = std::max(elements, updated_of(group));
-  return size_of(elements, weight_type(plan), "weight gradient").value;
-}
-
 // `gradients`: bytes that the backward pass of each block makes.
 ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chunk, std::int32_t stages,
-                                std::span<const std::int64_t> gradients, const Plan& plan) {
+                                std::span<const std::int64_t> gradients) {
   ChunkActivations result;
   for (std::size_t b = 0; b < chunk.shapes.size(); ++b) {
     const BlockShape& shape = model.shapes[chunk.shapes[b]];
     // All blocks of a chunk, in order: the walk needs what is saved up to each of them.
-    result.add(shape.saved.value, add(shape.working.value, gradient_at_work(shape, plan)), gradients[b]);
+    result.add(shape.saved.value, shape.working.value, gradients[b]);
   }
   if (chunk.shapes.empty()) return result;
   // The first and the last stage have no message on their outer side.
@@ -353,6 +357,9 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
       parts.largest_output =
           std::max(parts.largest_output, largest_output(model, model.shapes[shape], last && is_wide(plan)));
       parts.buffers = add(parts.buffers, model.shapes[shape].buffers.value);
+      std::ranges::copy(model.shapes[shape].placeholders, std::back_inserter(parts.placeholders));
+      for (const WeightGroup& group : model.shapes[shape].weights)
+        parts.has_experts = parts.has_experts || group.axis == GroupAxis::expert_data;
     }
     if (summed > parts.summed) {
       parts.summed = summed;
@@ -361,6 +368,7 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
   }
   std::vector<std::int32_t> in_turn(parts.chunks.size());
   std::iota(in_turn.begin(), in_turn.end(), 0);
+  sort_unique(parts.placeholders);
   // What a rank keeps depends neither on the order of its chunks nor on who else holds a tied weight.
   parts.weights = role_weights(model, parts.chunks, in_turn, {}, plan);
   // PyTorch's own gradients, of the weights' type, are added to the arrays when the pass is over (nanotron's
@@ -369,7 +377,7 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
     parts.made = GradientsMade::every_pass;
   const std::vector<std::vector<std::int64_t>> gradients = gradients_by_block(parts, plan);
   for (std::size_t c = 0; c < parts.chunks.size(); ++c)
-    parts.activations.push_back(activations_of(model, parts.chunks[c], order.stages, gradients[c], plan));
+    parts.activations.push_back(activations_of(model, parts.chunks[c], order.stages, gradients[c]));
   return parts;
 }
 
@@ -494,9 +502,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   // in an array that all products share (nanotron's MemoryBuffer), one for inputs and one for gradients.
   if (runs_operator_by_operator(plan) && tensor_method_of(plan) == TensorMethod::megatron)
     use.buffer(MemoryBuffer::gathered_inputs) = Bytes(checked_multiply(parts.gathered, 2, kWhere));
-  if (plan.framework == Framework::megatron && plan.host != Host::compiled && plan.tensor > 1 &&
-      plan.overlap_tensor)
-    use.buffer(MemoryBuffer::gathered_inputs) = overlap_workspaces(device);
+  use.buffer(MemoryBuffer::workspaces) = Bytes(workspaces(parts, plan, device));
   use.capacity = device.memory;
   set_framework_memory(plan, device, use);
   std::int64_t sum = 0;

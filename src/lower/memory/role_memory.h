@@ -26,6 +26,8 @@ struct RoleParts {
   double layer_flops = 0;           // of both passes of the least of these blocks that computes products
   std::int64_t gathered = 0;        // bytes of the largest input of a product that tensor parallelism gathers
   bool copies_gradients = false;    // into the buckets
+  bool has_experts = false;
+  std::vector<Bytes> placeholders;  // of gradients, each size once (BlockShape::placeholders)
   std::int64_t kept_gradients = 0;  // bytes that are there from the start; passes make the others
   GradientsMade made = GradientsMade::once;
 };

@@ -87,19 +87,43 @@ TEST(TransformerMemory, ProductsInEightBitsKeepNarrowInputs) {
   EXPECT_EQ(narrow, kept_by_layer(flash, plan));
 }
 
-// Two of three streams have a workspace that products have without overlap, too.
-TEST(TransformerMemory, OverlappedProductsHaveWorkspaces) {
+// PyTorch's for two threads, one of Transformer Engine's, two more where products overlap with communication.
+TEST(TransformerMemory, ProductsHaveWorkspaces) {
   const Model model = transformer_of("flash");
   Plan plan = tensor_plan(8, true, Recompute::none);
+  plan.accumulation_fusion = false;
   Device device;
-  const auto workspaces = [&] {
-    return largest_use(model, plan, device)->buffer(MemoryBuffer::gathered_inputs);
-  };
-  EXPECT_EQ(workspaces(), Bytes(0));
+  const auto workspaces = [&] { return largest_use(model, plan, device)->buffer(MemoryBuffer::workspaces); };
+  EXPECT_EQ(workspaces(), Bytes(0)) << "of devices that do not say";
+  device.product_workspace = Bytes(10 << 20);
+  EXPECT_EQ(workspaces(), Bytes((20 + 4) << 20));
   plan.overlap_tensor = true;
-  EXPECT_EQ(workspaces(), Bytes(8 << 20));
+  EXPECT_EQ(workspaces(), Bytes((20 + 3 * 4) << 20));
   device.matrix_rate[DType::fp8] = FlopRate(1e15);
-  EXPECT_EQ(workspaces(), Bytes(64 << 20));
+  EXPECT_EQ(workspaces(), Bytes((20 + 3 * 32) << 20));
+  plan.framework = Framework::pytorch;
+  EXPECT_EQ(workspaces(), Bytes(20 << 20));
+  plan.framework = Framework::megatron;
+  plan.host = Host::compiled;
+  EXPECT_EQ(workspaces(), Bytes(0));
+}
+
+// One for queries, keys and values, one for the projection, one for both of the MLP's matrices, whatever the
+// number of layers.
+TEST(TransformerMemory, GradientsThatAreAddedAtOnceHavePlaceholders) {
+  const Model model = transformer_of("flash");
+  Device device;
+  device.product_workspace = Bytes(1);
+  for (const std::int64_t tensor : {1, 8}) {
+    Plan plan = tensor_plan(tensor, true, Recompute::none);
+    const auto workspaces = [&] {
+      return largest_use(model, plan, device)->buffer(MemoryBuffer::workspaces);
+    };
+    plan.accumulation_fusion = false;
+    const Bytes without = workspaces();
+    plan.accumulation_fusion = true;
+    EXPECT_EQ(workspaces() - without, Bytes(2 * (3 + 1 + 4) * kHidden * kHidden / tensor));
+  }
 }
 
 // Korthikanti et al. 2022, equations 1, 2 and 4, table 2.

@@ -84,12 +84,10 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
                              return op.type.find("SoftmaxCrossEntropy") != std::string::npos;
                            });
   constexpr std::string_view kNoLogits = "the model has no loss over logits";
-  if (plan.framework == Framework::megatron) {
-    note(plan.loss != LossKernel::automatic, "loss", "plan.framework is megatron, which has one kernel");
-  } else {
-    note(plan.loss != LossKernel::automatic && !has_kernels, "loss",
-         over_logits ? "the loss is an operator of a graph, which has one kernel" : kNoLogits);
-  }
+  const bool narrow_loss = plan.framework == Framework::megatron && plan.loss == LossKernel::narrow;
+  note(narrow_loss, "loss", "plan.framework is megatron, whose loss is in fp32");
+  note(plan.loss != LossKernel::automatic && !narrow_loss && !has_kernels, "loss",
+       over_logits ? "the loss is an operator of a graph, which has one kernel" : kNoLogits);
   note(!any([&](const Operator& op) { return elementwise_part(model, op).has_value(); }), "fused_elementwise",
        "the model has none of these parts");
   note(!plan.channels_last && !has_convolutions(plan, model), "channels_last",

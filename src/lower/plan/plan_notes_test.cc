@@ -263,7 +263,7 @@ TEST(PlanNotes, LossesWithOneKernelOrWithoutLogits) {
   EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
   plan.framework = Framework::megatron;
   EXPECT_THAT(settings_without_effect(request, plan, model),
-              ElementsAre("plan.loss has no effect: plan.framework is megatron, which has one kernel"));
+              ElementsAre("plan.loss has no effect: plan.framework is megatron, whose loss is in fp32"));
 }
 
 TEST(PlanNotes, WeightsAreGatheredUnderZeroOnly) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/sorted.h"
+#include "lower/data/weight_buckets.h"
 #include "lower/shard/shard_conversion.h"
 #include "lower/shard/shard_pass.h"
 #include "lower/shard/shard_recompute.h"
@@ -157,7 +158,8 @@ double bits_of_copies(const Plan& plan) {
 }
 
 bool fuses_loss(const Plan& plan) {
-  return plan.framework == Framework::pytorch && loss_kernel_of(plan) == LossKernel::fused;
+  if (plan.framework == Framework::megatron) return plan.loss == LossKernel::fused;
+  return loss_kernel_of(plan) == LossKernel::fused;
 }
 
 bool fuses_kernels(const Plan& plan) {
@@ -176,10 +178,14 @@ std::vector<bool> made_again(const Model& model, const Layout& layout, const Pla
   return found;
 }
 
-// Probabilities that stay in the logits' type.
+// In the logits' type.
+bool keeps_narrow_probabilities(const Plan& plan) {
+  return plan.framework == Framework::pytorch && loss_kernel_of(plan) == LossKernel::narrow;
+}
+
 std::vector<bool> narrow_probabilities(const Model& model, const Plan& plan) {
   std::vector<bool> found(model.tensors.size());
-  if (plan.framework != Framework::pytorch || loss_kernel_of(plan) != LossKernel::narrow) return found;
+  if (!keeps_narrow_probabilities(plan)) return found;
   for (const Operator& op : model.operators) {
     if (op.forward.kernel == Kernel::loss) found[op.outputs.back()] = true;
   }
@@ -331,60 +337,38 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
 
 namespace {
 
+// What a loss leaves to its backward pass, which frees it: probabilities, or the logits of one that
+// makes them again.
+Bytes kept_by_loss(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
+  const DType floats = activation_dtype(plan);
+  if (fuses_loss(plan)) return local_bytes(model, layout, op.inputs.front(), false, floats);
+  const Bytes wide = local_bytes(model, layout, op.outputs.back(), false, floats);
+  return keeps_narrow_probabilities(plan) ? wide * bits_of(floats) / bits_of(DType::fp32) : wide;
+}
+
 // Beside the fp32 probabilities, which are kept: Megatron's kernel makes their gradient where they are, so
-// that there are the logits before and their gradient after. Operator by operator two gradients in fp32, of
-// the probabilities and of what they were made from (the logits themselves are gone by then), over parts of
-// the vocabulary three, a one-hot one, the exponentials and their sum (torch.distributed's loss_parallel); in
-// the logits' type the caller's logits are there, too. A loss that is one operation to autograd makes the
-// gradient where the probabilities are, of fp32 logits (nanotron's _ShardedCrossEntropy). A compiled loss
-// keeps the logits: beside them is their gradient.
+// that there are the logits before and their gradient after; compiled it also makes the exponentials in an
+// array of their own (fused_cross_entropy.py), and Transformer Engine's makes the gradient where the logits
+// are, which are kept. Operator by operator two gradients in fp32, of the probabilities and of what they
+// were made from (the logits themselves are gone by then), over parts of the vocabulary three, a one-hot one,
+// the exponentials and their sum (torch.distributed's loss_parallel); in the logits' type the caller's logits
+// are there, too. A loss that is one operation to autograd makes the gradient where the probabilities are, of
+// fp32 logits (nanotron's _ShardedCrossEntropy). A compiled loss keeps the logits: beside them is their
+// gradient.
 Bytes loss_working_set(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
   constexpr std::int64_t kWide = 32;
   const Bytes wide = local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan));
   const Bytes logits = wide * bits_of(activation_dtype(plan)) / kWide;
-  const bool over_parts =
-      layout.tensors[op.inputs.front()].home == Home::divided && !gathers_logits(op, layout.degrees);
-  if (plan.framework == Framework::megatron) return over_parts ? logits * 2 : logits;
+  if (plan.framework == Framework::megatron) {
+    if (plan.loss == LossKernel::fused) return Bytes(0);
+    return plan.loss == LossKernel::wide ? logits + wide : logits;
+  }
   if (loss_kernel_of(plan) == LossKernel::fused) return logits;
   if (loss_kernel_of(plan) == LossKernel::narrow) return logits * 3;
   if (loss_kernel_of(plan) == LossKernel::in_place) return logits * 2;
+  const bool over_parts =
+      layout.tensors[op.inputs.front()].home == Home::divided && !gathers_logits(op, layout.degrees);
   return wide * (over_parts ? 3 : 2);
-}
-
-}  // namespace
-
-// Inputs and outputs of one operator at once, the least a kernel needs.
-Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
-  const DType floats = activation_dtype(plan);
-  Bytes largest;
-  for (std::uint32_t i = block.first; i < block.end; ++i) {
-    const Operator& op = model.operators[i];
-    if (op.is_view) continue;
-    const bool gathered = op.split != Split::tokens;
-    Bytes sum;
-    for (const std::uint32_t t : op.inputs) sum += local_bytes(model, layout, t, gathered, floats);
-    for (const std::uint32_t t : op.outputs) sum += local_bytes(model, layout, t, gathered, floats);
-    // Copies with the channels last.
-    if (!plan.channels_last && wants_channels_last(op, plan.precision)) sum += sum;
-    if (op.forward.kernel == Kernel::loss) sum = loss_working_set(model, op, layout, plan);
-    largest = std::max(largest, sum);
-  }
-  return largest;
-}
-
-std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<Block>& blocks) {
-  // Counted per block: a weight used twice within one block is not shared between stages.
-  std::vector<std::int64_t> uses(model.parameters.size());
-  std::vector<std::uint32_t> last(model.parameters.size(), kNone);
-  for (std::uint32_t b = 0; b < blocks.size(); ++b) {
-    for (std::uint32_t i = blocks[b].first; i < blocks[b].end; ++i) {
-      for (const std::uint32_t p : model.operators[i].parameters) {
-        if (last[p] != b) ++uses[p];
-        last[p] = b;
-      }
-    }
-  }
-  return uses;
 }
 
 // WeightGroup::updated of the elements of a parameter that are on this rank: what the micro-batches of all
@@ -400,6 +384,55 @@ std::int64_t updated_elements(const Operator& op, const Parameter& parameter, st
   return updated < static_cast<double>(elements) ? static_cast<std::int64_t>(std::ceil(updated)) : elements;
 }
 
+// In bytes; 0 where nothing makes the gradient of a weight as a whole before it is added. Without
+// accumulation fusion that is so. With it Megatron's own products still give autograd an array of its size
+// (LinearWithGradAccumulationAndAsyncCommunication), and tables make theirs: those of embeddings and heads.
+Bytes gradient_at_work(const Model& model, const Block& block, const Operator& op, const Layout& layout,
+                       const Plan& plan) {
+  Bytes largest;
+  if (plan.accumulation_fusion && (plan.framework != Framework::megatron || can_recompute(block)))
+    return largest;
+  for (const std::uint32_t p : op.parameters) {
+    const Parameter& parameter = model.parameters[p];
+    if (!parameter.trainable) continue;
+    const std::int64_t elements = local_elements(model, layout, op, parameter);
+    const std::int64_t updated = updated_elements(op, parameter, elements, plan);
+    largest = std::max(largest, size_of(updated > 0 ? updated : elements, weight_type(plan), parameter.name));
+  }
+  return largest;
+}
+
+}  // namespace
+
+// Inputs and outputs of one operator at once, the least a kernel needs.
+Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
+  const DType floats = activation_dtype(plan);
+  // FSDP exchanges a block's gradients when it has all of them.
+  const bool collects = plan.framework == Framework::pytorch && plan.zero_stage >= 2;
+  Bytes largest, of_loss, kept, collected;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    if (op.is_view) continue;
+    if (op.forward.kernel == Kernel::loss) {
+      of_loss = std::max(of_loss, loss_working_set(model, op, layout, plan));
+      kept += kept_by_loss(model, op, layout, plan);
+      continue;
+    }
+    const bool gathered = op.split != Split::tokens;
+    Bytes sum;
+    for (const std::uint32_t t : op.inputs) sum += local_bytes(model, layout, t, gathered, floats);
+    for (const std::uint32_t t : op.outputs) sum += local_bytes(model, layout, t, gathered, floats);
+    // Copies with the channels last.
+    if (!plan.channels_last && wants_channels_last(op, plan.precision)) sum += sum;
+    const Bytes gradient = gradient_at_work(model, block, op, layout, plan);
+    if (collects) collected += gradient;
+    largest = std::max(largest, collects ? sum : sum + gradient);
+  }
+  largest += collected;
+  // Operators before a loss run when it has kept nothing yet, and back when it keeps nothing any more.
+  return std::max(of_loss, largest - std::min(largest, kept));
+}
+
 // Matrices of experts are one parameter here, and a tensor each in frameworks.
 std::vector<WeightTensors> tensors_of(const Operator& op, const Parameter& parameter, std::int64_t elements,
                                       const Plan& plan) {
@@ -407,6 +440,54 @@ std::vector<WeightTensors> tensors_of(const Operator& op, const Parameter& param
   const bool of_experts = op.expert && parameter.shape.size() > 1 && parameter.shape.front() >= plan.expert;
   const std::int64_t count = of_experts ? parameter.shape.front() / plan.expert : 1;
   return {{ceil_divide(elements, count), count}};
+}
+
+// Transformer Engine's products give autograd an array that nobody reads, one for all weights of a shape, as
+// long as the job lives (get_dummy_wgrad, since its release 2.3). Products of one input are one there.
+std::vector<Bytes> gradient_placeholders(const Model& model, const Block& block, const Layout& layout,
+                                         const Plan& plan) {
+  std::vector<Bytes> sizes;
+  if (!plan.accumulation_fusion || plan.framework != Framework::megatron || !can_recompute(block))
+    return sizes;
+  std::vector<std::pair<std::uint32_t, std::int64_t>> products;  // by what they read
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    if (!op.weight_is_operand || op.inputs.empty()) continue;
+    std::int64_t elements = 0;
+    for (const std::uint32_t p : op.parameters) {
+      const Parameter& parameter = model.parameters[p];
+      if (!parameter.trainable || parameter.shape.size() < 2) continue;
+      const std::vector<WeightTensors> tensors =
+          tensors_of(op, parameter, local_elements(model, layout, op, parameter), plan);
+      for (const WeightTensors& weight : tensors) elements += weight.elements;
+    }
+    const std::uint32_t input = layout.owner[op.inputs.front()];
+    const auto same = std::ranges::find(products, input, &std::pair<std::uint32_t, std::int64_t>::first);
+    if (same == products.end()) {
+      products.emplace_back(input, elements);
+    } else {
+      same->second = checked_add(same->second, elements, op.name);
+    }
+  }
+  for (const auto& [input, elements] : products)
+    sizes.push_back(size_of(elements, weight_type(plan), "placeholder of a gradient"));
+  sort_unique(sizes);
+  return sizes;
+}
+
+std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<Block>& blocks) {
+  // Counted per block: a weight used twice within one block is not shared between stages.
+  std::vector<std::int64_t> uses(model.parameters.size());
+  std::vector<std::uint32_t> last(model.parameters.size(), kNone);
+  for (std::uint32_t b = 0; b < blocks.size(); ++b) {
+    for (std::uint32_t i = blocks[b].first; i < blocks[b].end; ++i) {
+      for (const std::uint32_t p : model.operators[i].parameters) {
+        if (last[p] != b) ++uses[p];
+        last[p] = b;
+      }
+    }
+  }
+  return uses;
 }
 
 // `apart`: DistributedDataParallel buckets single parameters, so nothing is merged.

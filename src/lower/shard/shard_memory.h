@@ -43,6 +43,10 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
 // The largest sum of an operator's inputs and outputs, or of their gradients.
 Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan);
 
+// BlockShape::placeholders.
+std::vector<Bytes> gradient_placeholders(const Model& model, const Block& block, const Layout& layout,
+                                         const Plan& plan);
+
 // `uses`: in how many blocks each parameter is. `apart`: every parameter is a group.
 std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
                                        const std::vector<std::int64_t>& uses, bool apart, const Plan& plan);

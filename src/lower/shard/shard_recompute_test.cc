@@ -200,6 +200,30 @@ TEST(LossKernels, HoldThreeArraysOverPartsOfTheVocabulary) {
   EXPECT_EQ(working(LossKernel::in_place, Host::compiled), Bytes(4 * kPart));
 }
 
+// Megatron's makes the gradient where its probabilities are; compiled it has its exponentials beside its
+// logits in fp32; Transformer Engine's has nothing beside the logits, whose product is at work then.
+TEST(LossKernels, AreThreeUnderMegatron) {
+  constexpr std::int64_t kGatedLogits = kGatedTokens * kGatedVocabulary;
+  for (const std::int64_t tensor : {1, 4}) {
+    const auto head = [&](LossKernel loss) {
+      Plan plan = pytorch_plan(Host::eager, tensor);
+      plan.framework = Framework::megatron;
+      plan.accumulation_fusion = false;
+      plan.loss = loss;
+      return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 3);
+    };
+    EXPECT_EQ(head(LossKernel::automatic).working, Bytes(2 * kGatedLogits / tensor));
+    EXPECT_EQ(head(LossKernel::wide).working, Bytes(6 * kGatedLogits / tensor));
+    EXPECT_EQ(head(LossKernel::wide).saved, head(LossKernel::automatic).saved);
+    // With the tokens' losses.
+    EXPECT_EQ(head(LossKernel::automatic).saved - head(LossKernel::fused).saved,
+              Bytes(2 * kGatedLogits / tensor + 4 * kGatedTokens));
+    // Its input, and the gradient of its weight.
+    EXPECT_EQ(head(LossKernel::fused).working,
+              Bytes(2 * kGatedHidden * (kGatedTokens + kGatedVocabulary / tensor)));
+  }
+}
+
 TEST(LossKernels, GatherDividedLogitsUnlessTheLossIsParallel) {
   LossKernel loss = LossKernel::narrow;
   const auto head = [&](bool parallel, std::int64_t tensor) {

@@ -142,9 +142,23 @@ void read_step(const Fields& f, Measurement& row) {
   step.plan = plan_of(f);
   row.value = f.measured(kStepTime);
 }
+// A peak is that of as many micro-batches as fill the pipeline, however many more there are.
+void fill_batch(MeasuredPlan& plan, const std::string& where) {
+  constexpr double kMost = 1e9;
+  if (plan.global_batch > 0 || plan.micro_batch < 1 || plan.micro_batch > kMost) return;
+  const auto at_least_one = [](std::int64_t degree) { return std::max<std::int64_t>(1, degree); };
+  const std::int64_t stages = at_least_one(plan.pipeline);
+  const std::int64_t of_replica = checked_multiply(checked_multiply(at_least_one(plan.tensor), stages, where),
+                                                   at_least_one(plan.context), where);
+  const std::int64_t data = at_least_one(plan.data > 0 ? plan.data : plan.devices / of_replica);
+  plan.global_batch =
+      checked_multiply(checked_multiply(std::llround(plan.micro_batch), data, where), stages, where);
+}
+
 void read_peak(const Fields& f, Measurement& row) {
   MeasuredPeak& peak = row.what.emplace<MeasuredPeak>();
   peak.plan = plan_of(f);
+  fill_batch(peak.plan, row.where);
   peak.scope = lower_case(f.text("rank_scope"));
   peak.reserved = lower_case(f.text("measure")).find("reserved") != std::string::npos;
   row.value = f.measured(kPeak) * kGiB;

@@ -131,9 +131,11 @@ TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
   // Degrees alone tell the devices, too.
   const MeasurementFile degrees = parse_measurements(
       "model,gpu,gpus,tp,pp,dp,micro_batch,global_batch,seq_len,precision,peak_GiB\n"
-      "m,A100,n/a,2,4,3,1,8,128,bf16,2\n",
+      "m,A100,n/a,2,4,3,1,8,128,bf16,2\nm,A100,24,2,4,,2,,128,bf16,2\n",
       "m.csv");
   EXPECT_EQ(std::get<MeasuredPeak>(degrees.rows[0].what).plan.devices, 24);
+  // Nor does a peak depend on how often a full pipeline is filled again.
+  EXPECT_EQ(std::get<MeasuredPeak>(degrees.rows[1].what).plan.global_batch, 2 * 3 * 4);
   EXPECT_EQ(fault_of_row(kStepColumns + "a,m,two,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
             "x.csv:2: layers: 'two' is not a count\n  hint: expected a whole number, or nothing");
   EXPECT_EQ(refusal_of_table(kStepColumns),

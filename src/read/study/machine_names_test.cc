@@ -61,7 +61,8 @@ std::string figures(const Device& device) {
     text += std::string(name_of(dtype)) + std::to_string(rate.value) + " ";
   for (const double value :
        {static_cast<double>(device.memory.value), static_cast<double>(device.reserved.value),
-        static_cast<double>(device.communicator_buffers.value), device.memory_bandwidth.value,
+        static_cast<double>(device.communicator_buffers.value),
+        static_cast<double>(device.product_workspace.value), device.memory_bandwidth.value,
         device.host_bandwidth.value, device.vector_rate.value, device.matrix_efficiency,
         device.vector_efficiency, device.memory_efficiency, static_cast<double>(device.launch_overhead.value),
         device.busy_power.value_or(Power(-1)).value, device.idle_power.value_or(Power(-1)).value,

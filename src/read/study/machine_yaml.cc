@@ -438,6 +438,7 @@ Device read_device(const Config& config, int in_turn) {
   if (const auto reserved = config.find("reserved")) device.reserved = reserved->bytes();
   if (const auto buffers = config.find("communicator_buffers"))
     device.communicator_buffers = buffers->bytes();
+  if (const auto workspace = config.find("product_workspace")) device.product_workspace = workspace->bytes();
   if (const auto power = config.find("busy_power"))
     device.busy_power = parse_power(power->text(), power->where());
   if (const auto power = config.find("idle_power")) {
@@ -448,20 +449,10 @@ Device read_device(const Config& config, int in_turn) {
   if (const auto price = config.find("price")) device.price = parse_price(price->text(), price->where());
   if (device.reserved >= device.memory)
     throw Error(config.at("reserved").where(), "leaves nothing of the memory");
-  std::vector<std::string> figures = {"memory",
-                                      "reserved",
-                                      "communicator_buffers",
-                                      "memory_bandwidth",
-                                      "host_bandwidth",
-                                      "vector_rate",
-                                      "matrix_efficiency",
-                                      "vector_efficiency",
-                                      "memory_efficiency",
-                                      "launch_overhead",
-                                      "issue_time",
-                                      "busy_power",
-                                      "idle_power",
-                                      "price"};
+  std::vector<std::string> figures = {
+      "memory",          "reserved",    "communicator_buffers", "product_workspace", "memory_bandwidth",
+      "host_bandwidth",  "vector_rate", "matrix_efficiency",    "vector_efficiency", "memory_efficiency",
+      "launch_overhead", "issue_time",  "busy_power",           "idle_power",        "price"};
   if (const auto rates = config.find("matrix_rate")) {
     device.matrix_rate = read_matrix_rates(*rates);
     for (const auto& [dtype, rate] : device.matrix_rate)

@@ -54,18 +54,69 @@ std::int64_t count_or_zero(const std::string& text) {
   return digits ? std::stoll(text) : 0;
 }
 
+// What the notes say of it: "head_dim 256"; 0: hidden / heads.
+std::int64_t head_size_of(const MeasuredPlan& row) {
+  const std::string notes = lower_case(row.notes);
+  for (const std::string_view word : {"head_dim ", "head_dim=", "head_dim: ", "head dim ", "head size "}) {
+    if (const std::int64_t size = number_after(notes, word); size > 0) return size;
+  }
+  return count_or_zero(argument(row, "kv-channels"));
+}
+
+// The first ones: "([0]*3+[1]*12)" has three.
+std::int64_t layers_without_experts(const std::string& pattern) {
+  static const std::regex kFirst(R"(\(?\[0\]\*(\d{1,4})\+.*)");
+  std::smatch first;
+  return std::regex_match(pattern, first, kFirst) ? std::stoll(first[1]) : 0;
+}
+
+struct ToldExperts {
+  std::int64_t count = 0, active = 1;
+};
+
+// As Megatron-LM's arguments, or in words: "16 experts top-2".
+ToldExperts told_experts(const MeasuredPlan& row) {
+  if (const std::int64_t count = count_or_zero(argument(row, "num-experts")); count > 0)
+    return {count, std::max<std::int64_t>(1, count_or_zero(argument(row, "moe-router-topk")))};
+  static const std::regex kWords(R"((\d{1,4}) experts,? top-(\d{1,3}))", std::regex::icase);
+  std::smatch told;
+  if (!std::regex_search(row.notes, told, kWords)) return {};
+  return {std::stoll(told[1]), std::max<std::int64_t>(1, std::stoll(told[2]))};
+}
+
 // What the arguments say about the model, beyond the columns.
 std::string described_by_arguments(const MeasuredPlan& row) {
   std::string text;
-  if (const std::int64_t experts = count_or_zero(argument(row, "num-experts")); experts > 0) {
+  if (const auto [experts, active] = told_experts(row); experts > 0) {
     const std::int64_t own = count_or_zero(argument(row, "moe-ffn-hidden-size"));
-    text += fmt::format("experts: {{count: {}, active: {}, feed_forward: {}}}\n", experts,
-                        std::max<std::int64_t>(1, count_or_zero(argument(row, "moe-router-topk"))),
-                        own > 0 ? own : row.feed_forward);
+    text += fmt::format(
+        "experts: {{count: {}, active: {}, feed_forward: {}, shared_feed_forward: {}, "
+        "dense_first: {}}}\n",
+        experts, active, own > 0 ? own : row.feed_forward,
+        count_or_zero(argument(row, "moe-shared-expert-intermediate-size")),
+        layers_without_experts(argument(row, "moe-layer-freq")));
   }
   const auto is = [&](std::string_view name, std::string_view value) {
     return lower_case(argument(row, name)) == value;
   };
+  const auto count = [&](std::string_view name, std::int64_t usual) {
+    const std::int64_t told = count_or_zero(argument(row, name));
+    return told > 0 ? told : usual;
+  };
+  // Defaults are those of Megatron's MLATransformerConfig. Models with it have no dropout.
+  if (is("multi-latent-attention", "true")) {
+    text += fmt::format(
+        "latent_attention: {{query_rank: {}, key_value_rank: {}, nope_head_dim: {}, rope_head_dim: {}, "
+        "value_head_dim: {}}}\ndropout: false\n",
+        count("q-lora-rank", 512), count("kv-lora-rank", 512), count("qk-head-dim", 128),
+        count("qk-pos-emb-head-dim", 64), count("v-head-dim", 128));
+  } else {
+    text += fmt::format("kv_heads: {}\n", row.kv_heads);
+    if (const std::int64_t size = head_size_of(row); size > 0) text += fmt::format("head_dim: {}\n", size);
+  }
+  if (is("position-embedding-type", "rope")) text += "positions: rotary\n";
+  if (const std::int64_t extra = count("mtp-num-layers", 0); extra > 0)
+    text += fmt::format("multi_token_prediction: {}\n", extra);
   if (is("disable-bias-linear", "true")) text += "bias: false\n";
   if (is("normalization", "rmsnorm")) text += "norm: rmsnorm\n";
   if (is("swiglu", "true")) text += "activation: swiglu\n";
@@ -79,15 +130,6 @@ struct MlpShape {
   bool gated = false, tied = false;
 };
 
-// What the notes say of it: "head_dim 256"; 0: hidden / heads.
-std::int64_t head_size_of(const MeasuredPlan& row) {
-  const std::string notes = lower_case(row.notes);
-  for (const std::string_view word : {"head_dim ", "head_dim=", "head_dim: ", "head dim ", "head size "}) {
-    if (const std::int64_t size = number_after(notes, word); size > 0) return size;
-  }
-  return 0;
-}
-
 double parameters_of(const MeasuredPlan& row, MlpShape shape) {
   const auto hidden = static_cast<double>(row.hidden), heads = static_cast<double>(row.heads);
   const std::int64_t told = head_size_of(row);
@@ -99,7 +141,7 @@ double parameters_of(const MeasuredPlan& row, MlpShape shape) {
 }
 
 MlpShape nearest_shape(const MeasuredPlan& row) {
-  if (row.parameters == 0) {
+  if (row.parameters == 0 || told_experts(row).count > 0) {
     const bool gated = row.feed_forward != 4 * row.hidden;
     return {gated, !gated};
   }
@@ -122,7 +164,7 @@ MlpShape nearest_shape(const MeasuredPlan& row) {
 // have none.
 void check_parameters(const MeasuredPlan& row, const std::string& where) {
   constexpr double kMostApart = 0.5, kBillion = 1e9;
-  if (row.parameters == 0 || !argument(row, "num-experts").empty()) return;
+  if (row.parameters == 0 || told_experts(row).count > 0) return;
   const double made = parameters_of(row, nearest_shape(row));
   if (std::abs(made / row.parameters - 1) <= kMostApart) return;
   throw Error(where,
@@ -135,15 +177,15 @@ std::string description_of(const MeasuredPlan& row) {
   constexpr std::int64_t kPadding = 128;
   MlpShape shape = nearest_shape(row);
   if (lower_case(argument(row, "untie-embeddings-and-output-weights")) == "true") shape.tied = false;
-  const std::int64_t unit = kPadding * row.tensor;
+  const std::int64_t told = count_or_zero(argument(row, "make-vocab-size-divisible-by"));
+  const std::int64_t unit = (told > 0 ? told : kPadding) * row.tensor;
   const std::int64_t padded = (row.vocabulary + unit - 1) / unit * unit;
   return fmt::format(
-             "name: {}\nfamily: {}\nlayers: {}\nhidden: {}\nheads: {}\nkv_heads: {}\nfeed_forward: {}\n"
+             "name: {}\nfamily: {}\nlayers: {}\nhidden: {}\nheads: {}\nfeed_forward: {}\n"
              "vocabulary: {}\npadded_vocabulary: {}\nsequence: {}\ntied_embeddings: {}\n",
              squashed(row.model).empty() ? "model" : squashed(row.model), shape.gated ? "llama" : "gpt",
-             row.layers, row.hidden, row.heads, row.kv_heads, row.feed_forward, row.vocabulary, padded,
-             row.sequence, shape.tied) +
-         (head_size_of(row) > 0 ? fmt::format("head_dim: {}\n", head_size_of(row)) : std::string()) +
+             row.layers, row.hidden, row.heads, row.feed_forward, row.vocabulary, padded, row.sequence,
+             shape.tied) +
          described_by_arguments(row);
 }
 
@@ -389,8 +431,8 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   source.sequence = row.sequence;
   // NeMo's recipes for 70 billion parameters; others are smaller, and the rank costs next to nothing.
   constexpr std::int64_t kAdapterRank = 16;
-  // Not latent attention's "q_lora_rank".
-  static const std::regex kAdapters(R"((^|[^\w])lora(?![a-z_]))", std::regex::icase);
+  // Not latent attention's "q_lora_rank", nor its "kv-lora-rank".
+  static const std::regex kAdapters(R"((^|[^\w-]|[^qv]-)lora(?![a-z_]))", std::regex::icase);
   const bool has_adapters = std::regex_search(row.notes, kAdapters) && names(row, "lora");
   if (has_adapters) source.lora_rank = kAdapterRank;
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
@@ -401,7 +443,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
     return source;
   }
   check_description(row, where);
-  if (row.expert > 1 && argument(row, "num-experts").empty())
+  if (row.expert > 1 && told_experts(row).count == 0)
     throw Error(where, fmt::format("experts of model '{:.60}' are not known", row.model),
                 "models with experts must be in the zoo (armilla list models)");
   if (row.hidden % row.heads != 0)

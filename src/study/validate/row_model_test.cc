@@ -148,6 +148,35 @@ TEST(RowModel, ColumnsMakeAsManyParametersAsTheySay) {
       "with experts must be in the zoo (armilla list models)");
 }
 
+// What they do not list has the defaults of MLATransformerConfig.
+TEST(RowModel, MegatronsArgumentsDescribeLatentAttentionAndExperts) {
+  MeasuredPlan row = small_row();
+  row.notes =
+      "Megatron-LM functional test; multi-latent-attention=True; kv-lora-rank=64; mtp-num-layers=1; "
+      "position-embedding-type=rope; num-experts=8; moe-router-topk=2; moe-ffn-hidden-size=256; "
+      "moe-shared-expert-intermediate-size=512; moe-layer-freq=([0]*3+[1]*5); "
+      "make-vocab-size-divisible-by=64";
+  row.vocabulary = 1000;
+  row.tensor = 2;
+  const ModelSource source = model_of(row, "x");
+  EXPECT_EQ(source.lora_rank, 0) << "latent attention's ranks are no adapters";
+  for (const char* line :
+       {"latent_attention: {query_rank: 512, key_value_rank: 64, nope_head_dim: 128, rope_head_dim: 64, "
+        "value_head_dim: 128}\n",
+        "dropout: false\n", "positions: rotary\n", "multi_token_prediction: 1\n",
+        "experts: {count: 8, active: 2, feed_forward: 256, shared_feed_forward: 512, dense_first: 3}\n",
+        "padded_vocabulary: 1024\n"})
+    EXPECT_NE(source.text.find(line), std::string::npos) << source.text;
+  EXPECT_EQ(source.text.find("kv_heads"), std::string::npos);
+  row.parameters = 17.69e9;
+  row.notes = "16 experts top-2 on all layers, FSDP=8";
+  EXPECT_NE(model_of(row, "x").text.find("experts: {count: 16, active: 2, feed_forward: 4096,"),
+            std::string::npos);
+  row.parameters = 0;
+  row.notes = "Megatron-LM functional test; kv-channels=128";
+  EXPECT_NE(model_of(row, "x").text.find("head_dim: 128\n"), std::string::npos);
+}
+
 TEST(RowModel, MegatronsTestsNameModelsBehindAColon) {
   MeasuredPlan row = small_row();
   row.layers = 52;

@@ -177,8 +177,8 @@ std::string schedule_of_row(const MeasuredPlan& row, const std::string& where) {
 }
 
 // "selective(norm,act)": the parts in brackets, by the words of Megatron-MoE-ModelZoo's tables or by
-// Megatron's own (recompute_modules).
-Parts modules_of(const std::string& column, const std::string& where) {
+// Megatron's own (recompute_modules), which it also has as an argument.
+Parts modules_of(const MeasuredPlan& row, const std::string& where) {
   constexpr std::array<std::pair<std::string_view, Part>, 12> kWords = {
       {{"norm", Part::layernorm},
        {"layernorm", Part::layernorm},
@@ -193,7 +193,11 @@ Parts modules_of(const std::string& column, const std::string& where) {
        {"moe", Part::moe},
        {"shared_experts", Part::shared_experts}}};
   Parts parts;
-  static const std::regex kParts(R"(selective *\((.*)\))");
+  static const std::regex kParts(R"((?:selective *\(|\[)(.*)[\])])");
+  // As an argument, by blanks: "[layernorm mla_up_proj]".
+  std::string argued = argument(row, "recompute-modules");
+  std::ranges::replace(argued, ' ', ',');
+  const std::string& column = argued.empty() ? row.recompute : argued;
   const std::string text = lower_case(column);
   std::smatch listed;
   if (!std::regex_match(text, listed, kParts)) return parts;
@@ -258,6 +262,12 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
 // torchtitan compiled it from 2025 on (its train.py of 2024 has that commented out). Our own measurements
 // with FSDP2 compile the blocks alone (tools/measure_device.py).
 void set_loss(const MeasuredPlan& row, Plan& plan) {
+  // Megatron's cross_entropy_loss_fusion has two (cross_entropy_fusion_impl): its own, compiled, and
+  // Transformer Engine's.
+  const bool fuses = lower_case(argument(row, "cross-entropy-loss-fusion")) == "true";
+  if (fuses) plan.loss = LossKernel::wide;
+  if (names(row, "te fused ce") || (fuses && argument(row, "cross-entropy-fusion-impl") == "te"))
+    plan.loss = LossKernel::fused;
   if (names(row, "kempnerforge")) {
     plan.loss = LossKernel::narrow;
     plan.loss_parallel = false;
@@ -334,9 +344,10 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
   if (names(row, "llm-foundry") && names(row, "mp_mode=pure")) plan.recompute_early_stop = false;
   // XLA drops what is made again and not read.
   if (names(row, "maxtext") || names(row, "paxml")) plan.recompute_early_stop = true;
-  if (const Parts modules = modules_of(row.recompute, where); !modules.empty())
-    plan.recompute_modules = modules;
+  if (const Parts modules = modules_of(row, where); !modules.empty()) plan.recompute_modules = modules;
   if (const Parts modules = recomputed_by_name(row); !modules.empty()) plan.recompute_modules = modules;
+  // Of all modules that keep much of what they read (offload_modules), so that little stays.
+  plan.offload_activations = lower_case(argument(row, "fine-grained-activation-offloading")) == "true";
   set_sorted(row, plan);
   set_capacity(row, plan);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;

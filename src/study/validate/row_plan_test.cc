@@ -53,6 +53,23 @@ TEST(RowPlan, OverlapThatIsDeniedIsOff) {
   EXPECT_FALSE(plan.overlap || plan.overlap_parameters || plan.overlap_pipeline);
 }
 
+TEST(RowPlan, MegatronsArgumentsSayWhatIsKept) {
+  MeasuredPlan row = small_row();
+  row.recompute = "selective";
+  row.notes =
+      "Megatron-LM functional test; recompute-modules=[layernorm moe_act]; "
+      "fine-grained-activation-offloading=True; cross-entropy-loss-fusion=True; deterministic-mode=True";
+  Study study = study_of(row, "x");
+  EXPECT_TRUE(study.plan.recompute_modules == Parts({Part::layernorm, Part::moe_act}));
+  EXPECT_TRUE(study.plan.offload_activations);
+  EXPECT_EQ(study.plan.loss, LossKernel::wide);
+  EXPECT_EQ(study.machine.device.product_workspace, Bytes(32 << 20));
+  row.notes = "Megatron-LM; TE fused CE";
+  study = study_of(row, "x");
+  EXPECT_EQ(study.plan.loss, LossKernel::fused);
+  EXPECT_FALSE(study.plan.offload_activations);
+}
+
 TEST(RowPlan, PaxmlComputesAllAgain) {
   MeasuredPlan row = small_row();
   row.zero = "fsdp";

@@ -276,6 +276,12 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
     study.request.plan.scatter_gather = true;
     study.request.plan.overlap_pipeline = false;
   }
+  // torch.use_deterministic_algorithms demands CUBLAS_WORKSPACE_CONFIG, which its tests set to ":4096:8".
+  constexpr std::int64_t kDeterministicWorkspace = 32 << 20;
+  if (names(row, "deterministic-mode=true")) {
+    Bytes& workspace = study.machine.device.product_workspace;
+    workspace = std::max(workspace, Bytes(kDeterministicWorkspace));
+  }
   if (names(row, "no overlap of dp")) {
     study.request.plan.overlap = study.request.plan.overlap_parameters = false;
     study.request.plan.overlap_pipeline = false;

@@ -784,7 +784,7 @@ TEST(Validate, ReservedPeaksHaveFragments) {
 
 // The first stage has the embedding and more micro-batches in flight, the last one the head.
 TEST(Validate, PeaksAreOfTheRankThatWroteThem) {
-  const std::string row = "m,4,1024,16,131072,A100,2,1,2,1,4,512,bf16,none,2,";
+  const std::string row = "m,4,1024,16,131072,A100,2,1,2,1,4,2048,bf16,none,2,";
   const Validation validation = validate({parse_measurements(
       "model,layers,hidden,heads,vocab,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,recompute,"
       "peak_GiB,rank_scope,notes\n" +

@@ -151,6 +151,7 @@ void put_device(const Device& device, YamlText& yaml) {
   yaml.bytes("memory", device.memory);
   yaml.bytes("reserved", device.reserved);
   yaml.bytes("communicator_buffers", device.communicator_buffers);
+  yaml.bytes("product_workspace", device.product_workspace);
   yaml.bandwidth("memory_bandwidth", device.memory_bandwidth);
   if (device.host_bandwidth.value > 0) yaml.bandwidth("host_bandwidth", device.host_bandwidth);
   if (device.busy_power) yaml.put("busy_power", fmt::format("{}W", device.busy_power->value));
