@@ -44,9 +44,9 @@ std::optional<Gemm> take_gemm(std::string_view& text) {
 
 }  // namespace
 
-std::string shapes_text(const Work& work) {
+std::string shapes_text(std::span<const Gemm> gemms) {
   std::string text;
-  for (const Gemm& gemm : work.gemms) {
+  for (const Gemm& gemm : gemms) {
     if (!text.empty()) text += ", ";
     if (gemm.count > 1) text += fmt::format("{} x ", gemm.count);
     text += fmt::format("{}x{}x{}", gemm.m, gemm.n, gemm.k);
@@ -66,7 +66,7 @@ std::optional<std::vector<Gemm>> shapes_from(std::string_view text) {
 }
 
 ComputationKey key_of(std::string name, Phase phase, const Work& work) {
-  return {std::move(name),  phase,           shapes_text(work), std::string(name_of(work.dtype)),
+  return {std::move(name),  phase,           shapes_text(work.gemms), std::string(name_of(work.dtype)),
           work.flops.value, work.bytes.value};
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -40,7 +41,7 @@ ComputationKey key_of(std::string name, Phase phase, const Work& work);
 ComputationKey product_key(const Gemm& gemm, DType dtype);
 
 // "2 x 4096x1024x8192, 64x64x64": matrix products as m x n x k.
-std::string shapes_text(const Work& work);
+std::string shapes_text(std::span<const Gemm> gemms);
 // The other way round; nothing where it is no such text.
 std::optional<std::vector<Gemm>> shapes_from(std::string_view text);
 

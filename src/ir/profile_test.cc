@@ -8,8 +8,8 @@ namespace {
 TEST(Profile, ShapesAreReadAsTheyAreWritten) {
   Work work;
   work.gemms = {{1, 2, 3, 1}, {4096, 1024, 8192, 32}};
-  EXPECT_EQ(shapes_text(work), "1x2x3, 32 x 4096x1024x8192");
-  EXPECT_EQ(shapes_from(shapes_text(work)), work.gemms);
+  EXPECT_EQ(shapes_text(work.gemms), "1x2x3, 32 x 4096x1024x8192");
+  EXPECT_EQ(shapes_from(shapes_text(work.gemms)), work.gemms);
   EXPECT_EQ(shapes_from(""), std::vector<Gemm>());
   for (const char* const text : {"1x2", "1x2x3,", "1x2x3, ", "0x1x2", "-1x2x3", "2 x", "1x2x3x4", "axbxc",
                                  "99999999999999999999x1x1", " 1x2x3"})

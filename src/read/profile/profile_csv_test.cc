@@ -26,6 +26,13 @@ TEST(ProfileCsv, ReadsMeasuredComputations) {
   EXPECT_EQ(profile.computations[1].measured.time, microseconds(2));
 }
 
+TEST(ProfileCsv, OneProductIsWrittenInOneWay) {
+  const Profile profile = parse_profile(
+      kProfileHeader + "a,forward,1 x 4x5x6,bf16,240,99,1e-6\nb,forward,4x5x6,bf16,240,99,1e-6\n", "t.csv");
+  ASSERT_EQ(profile.computations.size(), 2U);
+  EXPECT_EQ(profile.computations[0].key.shapes, profile.computations[1].key.shapes);
+}
+
 TEST(ProfileCsv, WhatIsNotMeasuredIsPassedOver) {
   const Profile profile = parse_profile(
       "event,name,phase,shapes,type,flops,bytes,ranks,inter_node,dimensions,count,time_s,source\n"

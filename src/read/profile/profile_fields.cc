@@ -50,9 +50,11 @@ void ProfileBuilder::add(ComputationKey key, const Measured& measured, const std
   if (key.flops < 0 || key.bytes < 0)
     throw Error(where, fmt::format("{} flops and {} bytes", key.flops, key.bytes),
                 "expected at least 0 of each");
-  if (!shapes_from(key.shapes))
+  const std::optional<std::vector<Gemm>> gemms = shapes_from(key.shapes);
+  if (!gemms)
     throw Error(where, fmt::format("unknown shapes '{:.60}'", key.shapes),
                 "matrix products as m x n x k, such as 4096x1024x1024 or 2 x 64x64x128, 2 x 64x128x64");
+  key.shapes = shapes_text(*gemms);  // "1 x 64x64x64" is "64x64x64"
   const auto dtype = dtype_from_name(key.type);
   if (!dtype) throw Error(where, fmt::format("unknown type '{:.60}'", key.type), "for example bf16");
   key.type = name_of(*dtype);

@@ -73,9 +73,9 @@ ComputationKey computation_in(const JsonEvent& event) {
   for (const JsonEvent& product : event.list("products"))
     work.gemms.push_back({product.count("m"), product.count("n"), product.count("k"),
                           product.has("count") ? product.count("count") : 1});
-  return {event.text("name"),   phase_named(event.text("phase"), event.where()),
-          shapes_text(work),    event.text("type"),
-          event.count("flops"), event.count("bytes")};
+  return {event.text("name"),      phase_named(event.text("phase"), event.where()),
+          shapes_text(work.gemms), event.text("type"),
+          event.count("flops"),    event.count("bytes")};
 }
 
 }  // namespace

@@ -216,6 +216,11 @@ JobsStudy read_jobs(const Config& config, std::vector<std::string>* warnings) {
     throw Error(training->where(), "the length of the training goes with one model, not with several jobs",
                 "give it in the study of one job");
   }
+  for (const std::string_view key : {"model", "plan", "profile"}) {
+    if (const auto own = config.find(key))
+      throw Error(own->where(), fmt::format("one {} beside several jobs", key),
+                  fmt::format("every job has its own: give `{}` in the list `jobs`", key));
+  }
   const Config jobs = config.at("jobs");
   for (const Config& item : jobs.items()) {
     JobRequest& job = study.jobs.emplace_back();

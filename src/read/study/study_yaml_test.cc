@@ -413,6 +413,21 @@ TEST(StudyYaml, JobsAreForThoseWhoTakeThem) {
   EXPECT_EQ(study.jobs[0].study.machine.name, "dgx-a100");
 }
 
+// A plan beside them would be nobody's, whether the file has it or a flag.
+TEST(StudyYaml, SeveralJobsHaveNoPlanInCommon) {
+  const std::string text = "machine: dgx-a100\njobs:\n  - {name: a, model: resnet18}\n";
+  const auto error = [&](const std::string& more, const std::vector<Override>& settings) {
+    return error_of([&] { read_jobs(Config::parse(text + more, "s.yaml", settings)); });
+  };
+  EXPECT_EQ(error("plan: {tensor: 2}\n", {}),
+            "s.yaml:4:3: plan: one plan beside several jobs\n"
+            "  hint: every job has its own: give `plan` in the list `jobs`");
+  EXPECT_EQ(error("", {{"plan.tensor=2", "--tp 2"}}),
+            "--tp 2: one plan beside several jobs\n"
+            "  hint: every job has its own: give `plan` in the list `jobs`");
+  EXPECT_NE(error("profile: times.csv\n", {}).find("one profile beside several jobs"), std::string::npos);
+}
+
 TEST(StudyYaml, TheExampleIsRead) {
   const Study study = read_study(Config::read(source_path("examples/resnet50-dgx-a100.yaml")));
   EXPECT_EQ(study.model.name, "resnet50");

@@ -135,7 +135,9 @@ class Calibrator {
         if (waits_for_host(i, fastest[i])) throw bound_by_host(step, message);
         throw Error(
             step.where, message,
-            "it waits for the CPU, memory or messages: give a larger job, or one that computes longer");
+            step.study.profile.file.empty()
+                ? "it waits for the CPU, memory or messages: give a larger job, or one that computes longer"
+                : "its profile says how long they take: leave `profile` out");
       }
       if (in_seconds(step.measured) < in_seconds(fastest[i]) * (1 - kLeastEffect)) {
         const std::string message =
@@ -354,6 +356,11 @@ Calibration calibrate(const std::vector<MeasuredStudy>& steps, Progress& meter) 
   Calibration result = Calibrator(steps, meter).run();
   const MeasuredStudy& first = steps.front();
   Study before = first.study;
+  if (!before.machine.others.empty())
+    result.notes.push_back(
+        fmt::format("the factor on products is of {}, the machine's usual device: those that have others are "
+                    "left as they are",
+                    before.machine.device.name));
   Study after = Calibrator::scaled(before, {std::log(result.compute), std::log(result.communication)});
   std::vector<Override> settings;
   const auto change = [&](const std::string& key, double old_share, double new_share) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error_testing.h"
@@ -43,6 +44,23 @@ TEST(Calibrate, OneStepScalesComputation) {
   ASSERT_EQ(found.factors.size(), 1U);
   EXPECT_EQ(found.factors[0].key, "device.kernels.sustained");
   EXPECT_NEAR(in_seconds(found.steps[0].after) / in_seconds(found.steps[0].measured), 1, 0.001);
+}
+
+TEST(Calibrate, OtherDevicesOfTheMachineAreLeftAsTheyAre) {
+  MeasuredStudy step = step_of(
+      "model: gpt2-345m\n"
+      "machine:\n"
+      "  name: mixed\n"
+      "  device: h100-sxm\n"
+      "  devices: [{ranks: 1, device: a100-80gb-sxm}]\n"
+      "  dimensions: [{name: rack, kind: Switch, size: 2, bandwidth: 100GB/s, latency: 2us}]\n"
+      "plan: {host: compiled, ranks: 2, batch: 8, recompute: full}\n",
+      {});
+  step.measured = Time(run_study(step.study).result.iteration.value * 11 / 10);
+  const std::vector<std::string> notes = calibrate({step}).notes;
+  EXPECT_TRUE(std::ranges::any_of(notes, [](const std::string& note) {
+    return note.find("those that have others are left as they are") != std::string::npos;
+  }));
 }
 
 TEST(Calibrate, TwoStepsTellComputationFromCommunication) {
@@ -138,6 +156,16 @@ TEST(Calibrate, NonsenseIsRefused) {
   EXPECT_NE(refusal({waiting}).find("all of its links' bandwidth: the CPU issues one operator every "),
             std::string::npos);
   EXPECT_NE(refusal({waiting}).find("plan.host: compiled"), std::string::npos);
+  // Nor do times change that were measured.
+  MeasuredStudy profiled = step_of(study_text(kComputing), {});
+  const armilla::Run alone = run_study(profiled.study);
+  profiled.measured = alone.result.iteration;
+  profiled.study.profile.file = "times.csv";
+  for (const JobEvent& event :
+       list_events(alone, *make_cost_model(alone.study.compute, alone.study.machine.device)).computations)
+    profiled.study.profile.computations.push_back(
+        {key_of(event.name, event.phase, event.work), {event.time}});
+  EXPECT_NE(refusal({profiled}).find("leave `profile` out"), std::string::npos);
 }
 
 TEST(YamlText, ReadsAsTheSame) {

@@ -10,6 +10,16 @@
 #include "study/run/event_names.h"
 
 namespace armilla {
+namespace {
+
+// The share of the device's peak at which a product that took `time` ran; 0: it is none.
+double share_of_peak(const Work& work, Time time, const Device& device) {
+  const auto peak = device.matrix_rate.find(work.dtype);
+  if (work.kind != WorkKind::matrix || peak == device.matrix_rate.end()) return 0;
+  return static_cast<double>(work.flops.value) / in_seconds(time) / peak->second.value;
+}
+
+}  // namespace
 
 ProfileUse apply_profile(const Profile& profile, const Device& device, const Model& model, Graph& graph) {
   const ProfileTimes times(profile, device);
@@ -20,6 +30,10 @@ ProfileUse apply_profile(const Profile& profile, const Device& device, const Mod
   std::map<Node, std::uint64_t> work_of;
   std::set<ComputationKey> measured, interpolated, modelled;
   std::set<const ComputationKey*> used;
+  ProfileUse use;
+  // Clocks may go beyond the one that the peak is given for.
+  constexpr double kMostShare = 1.1;
+  double most = kMostShare;
   for (Program& program : graph.programs) {
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       if (program.kind[node] != NodeKind::compute) continue;
@@ -38,12 +52,25 @@ ProfileUse apply_profile(const Profile& profile, const Device& device, const Mod
           graph.works.push_back(std::move(work));
           if (time->key != nullptr) used.insert(time->key);
         }
-        (!time ? modelled : time->interpolated ? interpolated : measured).insert(std::move(key));
+        const double share =
+            time && !time->interpolated ? share_of_peak(graph.works[old], time->time, device) : 0;
+        const bool is_new = (!time                ? modelled
+                             : time->interpolated ? interpolated
+                                                  : measured)
+                                .insert(key)
+                                .second;
+        if (is_new && share > kMostShare) {
+          ++use.too_short;
+          if (share > most) {
+            most = share;
+            use.fastest = fmt::format("'{}' in {}, at {:.3g} times the peak of {}", key.name,
+                                      to_text(time->time), share, name_of(graph.works[old].dtype));
+          }
+        }
       }
       program.payload[node] = found->second;
     }
   }
-  ProfileUse use;
   use.measured = static_cast<std::int64_t>(measured.size());
   use.interpolated = static_cast<std::int64_t>(interpolated.size());
   use.modelled = static_cast<std::int64_t>(modelled.size());
@@ -67,6 +94,13 @@ std::string describe(const ProfileUse& use, const Profile& profile) {
     text +=
         fmt::format("; {} {} measured on other devices", use.elsewhere, use.elsewhere == 1 ? "is" : "are");
   return text;
+}
+
+std::string warn_of_short_times(const ProfileUse& use, const Profile& profile, const Device& device) {
+  if (use.too_short == 0) return {};
+  return fmt::format("{}: {} {} shorter than {} can be: {}; is the unit, or the device, another?",
+                     profile.file, counted(use.too_short, "measured time"), use.too_short == 1 ? "is" : "are",
+                     device.name, use.fastest);
 }
 
 }  // namespace armilla

@@ -106,6 +106,21 @@ TEST(ApplyProfile, TheReportSaysWhatWasUsed) {
       << none.warnings.front();
 }
 
+// As where milliseconds were taken for seconds.
+TEST(ApplyProfile, TimesThatNoDeviceCanTakeAreToldOf) {
+  Study study = study_on_dgx("gpt2-345m", kPlan);
+  study.profile = parse_profile(events_of(run_study(study)), "times.csv");
+  const auto warns = [&] {
+    return std::ranges::any_of(run_study(study).warnings, [](const std::string& warning) {
+      return warning.find("shorter than a100-80gb-sxm can be: '") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(warns());
+  for (MeasuredComputation& computation : study.profile.computations)
+    computation.measured.time = Time(computation.measured.time.value / 1000 + 1);
+  EXPECT_TRUE(warns());
+}
+
 // The device can do 1e12 flops and bytes a second at best.
 Device simple_device() {
   Device device;

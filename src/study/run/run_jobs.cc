@@ -15,6 +15,7 @@
 #include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
 #include "read/read.h"
+#include "study/run/attained_links.h"
 
 namespace armilla {
 namespace {
@@ -195,6 +196,7 @@ LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost) {
   // Pointers are set last: the vector of jobs has moved them while it grew.
   for (std::size_t i = 0; i < lowered.jobs.size(); ++i) lowered.placed[i].graph = &lowered.jobs[i].graph;
   run.study.machine = machine_for(study.shared.machine, devices);
+  attain_links(run.study);
   run.study.plan.ranks = rank_count(run.study.machine);
   check_what_if(run.study.what_if, run.study.machine, run.study.plan.ranks);
   run.graph = merge_jobs(lowered.placed, run.study.plan.ranks);

@@ -56,6 +56,22 @@ TEST(RunJobs, OneJobAloneIsTheStudy) {
   EXPECT_EQ(jobs.jobs[0].alone, alone.result.iteration);
 }
 
+// Links carry what a collective library attains on them, for one job as for several.
+TEST(RunJobs, LinksAreAsFastAsTheyWereMeasured) {
+  const std::string slow =
+      "machine:\n"
+      "  name: ring\n"
+      "  device: a100-80gb-sxm\n"
+      "  dimensions: [{name: rack, kind: Ring, size: 8, bandwidth: 12.5GB/s, latency: 2us, efficiency: "
+      "0.5}]\n";
+  const auto jobs = run_jobs(read_jobs(
+      Config::parse(slow + "jobs: [{name: a, model: resnet18, plan: {batch: 8}}]\n", "jobs.yaml", {})));
+  const auto alone = run_study(
+      prepare_study(read_study(Config::parse(slow + "model: resnet18\nplan: {batch: 8}\n", "s.yaml", {}))));
+  EXPECT_EQ(jobs.jobs[0].shared, alone.result.iteration);
+  EXPECT_EQ(jobs.study.machine.dimensions[0].bandwidth, alone.study.machine.dimensions[0].bandwidth);
+}
+
 TEST(RunJobs, DevicesThatNobodyNamesAreTakenInOrder) {
   const auto run = run_jobs(study(
       "jobs:\n"

@@ -153,6 +153,8 @@ void use_profile(Run& run) {
   if (profile.file.empty()) return;
   const ProfileUse use = apply_profile(profile, run.study.machine.device, run.model, run.graph);
   (use.measured + use.interpolated > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
+  if (std::string warning = warn_of_short_times(use, profile, run.study.machine.device); !warning.empty())
+    run.warnings.push_back(std::move(warning));
 }
 
 LoweredJob lower_job(const Run& run, std::int64_t iterations, Written written = Written::whole) {
@@ -309,7 +311,9 @@ Run run_study(const Study& study, const SimulationOptions& options) {
     run.result = simulate(run.graph, run.study, *cost, options);
   }
   run.shares = compute_shares(run.graph, *cost);
-  run.like = like_measured(run.study.plan, run.model.facts, run.study.machine.device);
+  // Those errors are of modelled times.
+  if (run.shares.measured < 0.5)
+    run.like = like_measured(run.study.plan, run.model.facts, run.study.machine.device);
   if (study.what_if.changes_simulation()) run.ideal = ideal_iteration(run, *cost, options, written);
   if (study.what_if.failures.mtbf_of_node > 0) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),

@@ -19,10 +19,8 @@ constexpr std::size_t kNameWidth = 26, kShapeWidth = 24;
 // what it moves.
 std::string short_shapes(const Work& work) {
   if (work.gemms.empty() && work.bytes > Bytes(0)) return with_separators(work.bytes.value) + " bytes";
-  if (work.gemms.size() < 2) return shapes_text(work);
-  Work first = work;
-  first.gemms.resize(1);
-  return fmt::format("{}, +{}", shapes_text(first), work.gemms.size() - 1);
+  if (work.gemms.size() < 2) return shapes_text(work.gemms);
+  return fmt::format("{}, +{}", shapes_text(std::span(work.gemms).first(1)), work.gemms.size() - 1);
 }
 
 double total_seconds(const JobEvent& event) {
@@ -145,7 +143,7 @@ std::string write_events_csv(const EventTable& table) {
   Csv csv({"event", "name", "phase", "shapes", "type", "flops", "bytes", "ranks", "inter_node", "dimensions",
            "count", "device", "kernel", "time_s", "source"});
   for (const JobEvent& event : table.computations) {
-    csv.cell("computation").cell(event.name).cell(name_of(event.phase)).cell(shapes_text(event.work));
+    csv.cell("computation").cell(event.name).cell(name_of(event.phase)).cell(shapes_text(event.work.gemms));
     csv.cell(dtype_text(event)).cell(event.work.flops.value).cell(event.work.bytes).cell(std::int64_t{1});
     csv.cell("false").cell("").cell(event.count).cell(table.device).cell(kernel_text(event));
     csv.cell(event.time).cell(name_of(event.source)).end_record();
