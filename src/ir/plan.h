@@ -81,6 +81,11 @@ enum class ExpertDispatch : std::uint8_t {
                  // does what no kernel fuses (MaxText's sparse_matmul)
 };
 std::string_view name_of(ExpertDispatch dispatch);
+// Whether rows are put in place on their rank, which takes passes or products also where all
+// experts are there.
+constexpr bool dispatches_on_rank(ExpertDispatch dispatch) {
+  return dispatch == ExpertDispatch::one_hot || dispatch == ExpertDispatch::sorted;
+}
 
 // How the framework on the CPU issues kernels: none starts before it has been issued.
 enum class Host : std::uint8_t {

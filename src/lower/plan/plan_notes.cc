@@ -110,9 +110,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   if (no_experts || plan.expert == 1) {
     note(true, "expert_skew", no_spread);
     note(true, "seed", no_spread);
-    const bool is_of_one_rank =
-        plan.expert_dispatch == ExpertDispatch::one_hot || plan.expert_dispatch == ExpertDispatch::sorted;
-    note(no_experts || !is_of_one_rank, "expert_dispatch", no_spread);
+    note(no_experts || !dispatches_on_rank(plan.expert_dispatch), "expert_dispatch", no_spread);
     note(true, "dispatch_type", no_spread);
   } else {
     note(plan.expert_load == ExpertLoad::uniform, "expert_skew", "plan.expert_load is uniform");

@@ -64,8 +64,7 @@ std::int32_t exchange_processors(const Plan& plan, const ModelFacts& facts) {
 void resolve_exchange(const ModelFacts& facts, Plan& plan) {
   if (plan.expert == 1 || facts.experts == 0) return;
   plan.dispatch_dtype = dispatch_type(plan, facts);
-  if (plan.expert_dispatch == ExpertDispatch::one_hot || plan.expert_dispatch == ExpertDispatch::sorted)
-    return;
+  if (dispatches_on_rank(plan.expert_dispatch)) return;
   plan.expert_dispatch =
       is_deduplicated(plan, facts) ? ExpertDispatch::deduplicated : ExpertDispatch::per_expert;
 }

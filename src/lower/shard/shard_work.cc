@@ -414,8 +414,7 @@ void set_pass_traffic(const Model& model, const Operator& op, const Layout& layo
 void set_permutation_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                              OperatorWork& work) {
   if (plan.expert == 1 || op.exchange == Exchange::none || op.forward.kernel != Kernel::permute) return;
-  if (plan.expert_dispatch == ExpertDispatch::one_hot || plan.expert_dispatch == ExpertDispatch::sorted)
-    return;
+  if (dispatches_on_rank(plan.expert_dispatch)) return;
   const bool to_experts = op.exchange == Exchange::dispatch;
   const auto bytes = [&](std::uint32_t t, bool is_output) {
     const Tensor& tensor = model.tensors[t];

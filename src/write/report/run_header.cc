@@ -107,8 +107,8 @@ std::string ways_text(const Plan& plan, const ModelFacts& facts) {
   if (const std::string wide = wide_text(plan); is_narrow && !wide.empty()) add(wide);
   if (facts.experts > 0 && plan.expert_capacity > 0)
     add(fmt::format("expert capacity {}", plan.expert_capacity));
-  if (facts.experts > 0 && plan.expert_dispatch == ExpertDispatch::one_hot) add("one-hot dispatch");
-  if (facts.experts > 0 && plan.expert_dispatch == ExpertDispatch::sorted) add("sorted dispatch");
+  if (facts.experts > 0 && dispatches_on_rank(plan.expert_dispatch))
+    add(fmt::format("{} dispatch", name_of(plan.expert_dispatch)));
   if (plan.sequence_parallel) add("sequence parallel");
   if (plan.context > 1) add(fmt::format("context by {}", name_of(plan.context_method)));
   if (plan.offload_optimizer) add("optimizer offloaded");

@@ -398,8 +398,7 @@ Json plan_json(const Plan& plan) {
   for (const Axis axis : plan.order) order.push_back(name_of(axis));
   // Without dispatch between expert ranks the choice of a type for it means nothing.
   const bool dispatches = plan.dispatch_dtype != DType::unknown;
-  const bool one_hot =
-      plan.expert_dispatch == ExpertDispatch::one_hot || plan.expert_dispatch == ExpertDispatch::sorted;
+  const bool on_rank = dispatches_on_rank(plan.expert_dispatch);
   return {{"ranks", plan.ranks},
           {"batch_per_rank", plan.batch},
           {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
@@ -438,7 +437,7 @@ Json plan_json(const Plan& plan) {
           {"expert_load", name_of(plan.expert_load)},
           {"expert_skew", plan.expert_skew},
           {"expert_capacity", plan.expert_capacity},
-          {"expert_dispatch", dispatches || one_hot ? name_of(plan.expert_dispatch) : "none"},
+          {"expert_dispatch", dispatches || on_rank ? name_of(plan.expert_dispatch) : "none"},
           {"dispatch_type", dispatches ? name_of(plan.dispatch_dtype) : "none"},
           {"seed", plan.seed},
           {"zero", plan.zero_stage},
