@@ -55,8 +55,8 @@ inline constexpr std::array kMeasuredAccuracy = {
     MeasuredAccuracy{"tpu-v4", "16 bits", false, 2, 192, 384, 0.025, -0.002, 0.027},
     MeasuredAccuracy{"tpu-v5e", "16 bits", false, 2, 256, 256, 0.019, 0.012, 0.031},
     MeasuredAccuracy{"tpu-v5p", "16 bits", false, 1, 64, 64, 0.001, 0.001, 0.001},
-    MeasuredAccuracy{"tpu-v6e", "16 bits", false, 1, 8, 8, 0.039, 0.039, 0.039},
-    MeasuredAccuracy{"tpu-v6e", "16 bits", true, 1, 256, 256, 0.080, 0.080, 0.080},
+    MeasuredAccuracy{"tpu-v6e", "16 bits", false, 1, 8, 8, 0.018, 0.018, 0.018},
+    MeasuredAccuracy{"tpu-v6e", "16 bits", true, 1, 256, 256, 0.052, 0.052, 0.052},
     MeasuredAccuracy{"v100-32gb-sxm2", "16 bits", false, 1, 1, 1, 0.033, 0.033, 0.033},
     MeasuredAccuracy{"v100-32gb-sxm2", "16 bits", false, 1, 8, 8, 0.085, -0.085, 0.085},
 };
