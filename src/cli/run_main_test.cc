@@ -487,7 +487,8 @@ TEST_F(Cli, DescriptionsAndStudiesAreToldApart) {
   write("broken.yaml", "model: [\n");
   EXPECT_NE(run(words("run broken.yaml")).err.find("broken.yaml:2:1: not valid YAML"), std::string::npos);
   write("both.yaml", "model: resnet18\nmachine: dgx-a100\njobs: [{name: a, model: resnet18}]\n");
-  EXPECT_NE(run(words("check both.yaml")).err.find("both.yaml:1:1: model: unknown key"), std::string::npos)
+  EXPECT_NE(run(words("check both.yaml")).err.find("both.yaml:1:8: model: one model beside several jobs"),
+            std::string::npos)
       << run(words("check both.yaml")).err;
   write("lists.yaml",
         "model: resnet18\nmachine: dgx-a100\nplan: {ranks: 8}\ncollectives: {algorithms: [ring, ring]}\n");

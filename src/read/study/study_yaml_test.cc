@@ -420,7 +420,7 @@ TEST(StudyYaml, SeveralJobsHaveNoPlanInCommon) {
     return error_of([&] { read_jobs(Config::parse(text + more, "s.yaml", settings)); });
   };
   EXPECT_EQ(error("plan: {tensor: 2}\n", {}),
-            "s.yaml:4:3: plan: one plan beside several jobs\n"
+            "s.yaml:4:7: plan: one plan beside several jobs\n"
             "  hint: every job has its own: give `plan` in the list `jobs`");
   EXPECT_EQ(error("", {{"plan.tensor=2", "--tp 2"}}),
             "--tp 2: one plan beside several jobs\n"

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/units_text.h"
 #include "study/profile/profile_times.h"
 #include "study/run/event_names.h"
 
