@@ -80,7 +80,12 @@ PRECOMPILED = {
     "unordered_map": "std::unordered_map",
     "vector": "std::vector",
 }
-USES_OF = {header: re.compile(rf"(?<![\w:]){names}\b") for header, names in PRECOMPILED.items()}
+# Others, which a source that is compiled with its neighbours may have from them.
+BESIDE = {
+    "gmock/gmock.h": "(?:ASSERT|EXPECT)_THAT",
+    "regex": "std::(?:regex|regex_match|regex_search|smatch|sregex_iterator)",
+}
+USES_OF = {header: re.compile(rf"(?<![\w:]){names}\b") for header, names in (PRECOMPILED | BESIDE).items()}
 # Headers that stand for another of the table: they include it, or declare what is used where names alone will do.
 INCLUDED_BY = {"fmt/format.h": {"fmt/ranges.h"}, "nlohmann/json.hpp": {"nlohmann/json_fwd.hpp"}}
 TEXT_OR_COMMENT = re.compile(r'//[^\n]*|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
@@ -93,7 +98,7 @@ DECLARED_FUNCTION = re.compile(
 DECLARED_INSIDE = re.compile(
     r"(?:\b(?:struct|class|enum|using|typename|concept) |^(?! *(?:return|throw|case|else|co_return)\b)[^=()#/;{}\n]*[\w&*>]"
     r"[ &*]|\bauto )(\w+)\b", re.M)
-FORWARDED = re.compile(r"&& (\w+)")
+FORWARDED = re.compile(r"\S&& (\w+)")
 UNNAMED_NAMESPACE = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.M | re.S)
 MAX_LINES = 800
 MAX_SOURCES = 15

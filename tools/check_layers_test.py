@@ -63,6 +63,8 @@ class Includes(unittest.TestCase):
             ("int all();\nSum none;\n", [f"src/ir/model.cc:2: uses what ir/sum.h (Sum) {of}"]),
             ('#include "ir/sum.h"\nint all() { return sum_of(1); }\n', []),
             ("struct Model {\n  int sum_of(int);\n};\nint all() { return sum_of(1); }  // Sum\n", []),
+            ("bool all(bool a) { return a && sum_of(1); }\n", [f"src/ir/model.cc:1: uses what ir/sum.h (sum_of) {of}"]),
+            ("std::regex all;\n", [f"src/ir/model.cc:1: uses what <regex> {of}"]),
         ):
             self.assertEqual(violations(IR | made | {"src/ir/model.cc": text}), found)
 

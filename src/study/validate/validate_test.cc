@@ -1,7 +1,7 @@
 #include "study/validate.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "base/error_testing.h"
 #include "ir/model.h"
@@ -471,7 +471,7 @@ TEST(RowStudy, ExpertsAreDividedAsArgumentsSay) {
   MeasuredPlan known = row;
   known.model = "qwen3-235b-a22b";
   EXPECT_THAT(error_of([&] { study_of(known, "x"); }),
-              HasSubstr("hidden 1024 of 'qwen3-235b-a22b': qwen3-235b-a22b has 4096"));
+              testing::HasSubstr("hidden 1024 of 'qwen3-235b-a22b': qwen3-235b-a22b has 4096"));
   known.layers = known.hidden = known.heads = 0;
   EXPECT_EQ(study_of(known, "x").plan.experts_tensor(), 1);
   known.model = "Grok 1 314b BF16";
