@@ -405,6 +405,22 @@ void set_pass_traffic(const Model& model, const Operator& op, const Layout& layo
   work.input_gradient.bytes = Bytes(checked_multiply(pairs, backward, op.name));
 }
 
+// What an exchange of tokens with experts has on this rank on either side, in bytes.
+struct ExchangedBytes {
+  double tokens = 0, rows = 0;  // rows: of experts
+};
+ExchangedBytes exchanged_bytes(const Model& model, const Operator& op, const Layout& layout,
+                               const Plan& plan) {
+  const auto bytes = [&](std::uint32_t t, bool is_output) {
+    const Tensor& tensor = model.tensors[t];
+    const std::int64_t elements =
+        scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, t, is_output));
+    return static_cast<double>(size_of(elements, activation_dtype(plan), tensor.name).value);
+  };
+  const double from = bytes(op.inputs.front(), false), to = bytes(op.outputs.front(), true);
+  return op.exchange == Exchange::dispatch ? ExchangedBytes{from, to} : ExchangedBytes{to, from};
+}
+
 // Each way and in each pass tokens are copied into the order of their experts, or back, at the side that has
 // them together: a read of the one, a write of the other. What is sent per expert is put in order before it
 // leaves, and arrives rank by rank: a rank with several experts puts it in order again, all copies read and
@@ -416,14 +432,7 @@ void set_permutation_traffic(const Model& model, const Operator& op, const Layou
   if (plan.expert == 1 || op.exchange == Exchange::none || op.forward.kernel != Kernel::permute) return;
   if (dispatches_on_rank(plan.expert_dispatch)) return;
   const bool to_experts = op.exchange == Exchange::dispatch;
-  const auto bytes = [&](std::uint32_t t, bool is_output) {
-    const Tensor& tensor = model.tensors[t];
-    const std::int64_t elements =
-        scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, t, is_output));
-    return static_cast<double>(size_of(elements, activation_dtype(plan), tensor.name).value);
-  };
-  const double tokens = to_experts ? bytes(op.inputs.front(), false) : bytes(op.outputs.front(), true);
-  const double copies = to_experts ? bytes(op.outputs.front(), true) : bytes(op.inputs.front(), false);
+  const auto [tokens, copies] = exchanged_bytes(model, op, layout, plan);
   double moved = copies + tokens;
   const ExpertRouting routing = expert_routing(plan, model.facts, to_experts);
   if (routing.experts > 0) {
@@ -446,14 +455,7 @@ void set_sorted_traffic(const Model& model, const Operator& op, const Layout& la
   if (plan.expert_dispatch != ExpertDispatch::sorted || op.exchange == Exchange::none) return;
   if (op.forward.kernel != Kernel::permute) return;
   const bool to_experts = op.exchange == Exchange::dispatch;
-  const auto bytes = [&](std::uint32_t t, bool is_output) {
-    const Tensor& tensor = model.tensors[t];
-    const std::int64_t elements =
-        scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, t, is_output));
-    return static_cast<double>(size_of(elements, activation_dtype(plan), tensor.name).value);
-  };
-  const double tokens = to_experts ? bytes(op.inputs.front(), false) : bytes(op.outputs.front(), true);
-  const double rows = to_experts ? bytes(op.outputs.front(), true) : bytes(op.inputs.front(), false);
+  const auto [tokens, rows] = exchanged_bytes(model, op, layout, plan);
   constexpr double kGathered = 2, kMade = 1, kAdded = 1, kOfWeights = 1;
   const double there = kMade + kGathered, back = kGathered + kAdded;
   const double of_results = kMade + kGathered + kOfWeights + kGathered;
