@@ -56,6 +56,8 @@ struct PassStep {
   ExpertRouting routing{};   // of an all-to-all of tokens, as in ir/graph.h
   bool counted_on_device = false;  // likewise
   std::int32_t processors = 0;
+  // Of a computation: how many products of routed experts it stands for, each with a weight of its own.
+  std::int32_t products = 1;
   // A framework launches the step by the same call as the one before it: a host that issues operators needs
   // no time of its own for it.
   bool along = false;

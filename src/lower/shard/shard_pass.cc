@@ -113,7 +113,7 @@ class BlockWriter {
         i = step_forward(writer, i);
         continue;
       }
-      if (share.part > 0) link(writer, compute(name(i), Phase::forward, columns_of(work(i).forward, share)));
+      if (share.part > 0) link(writer, compute(i, Phase::forward, columns_of(work(i).forward, share)));
       ++i;
     }
     return writer.take();
@@ -189,6 +189,15 @@ class BlockWriter {
     step.name = tables_.name(step_name);
     // Steps without work have no place in the tables; link() leaves them out.
     step.work = is_nothing(work_of_step) ? kNoStep : tables_.work(work_of_step);
+    return step;
+  }
+
+  PassStep compute(std::uint32_t i, Phase phase, const Work& work_of_step) {
+    PassStep step = compute(name(i), phase, work_of_step);
+    if (is_routed(op(i)) && op(i).weight_is_operand && !layout_.degrees.fuses_experts) {
+      for (const Gemm& gemm : work_of_step.gemms)
+        step.products = std::max(step.products, static_cast<std::int32_t>(gemm.count));
+    }
     return step;
   }
 
@@ -315,7 +324,7 @@ class BlockWriter {
       if (auto sum = reordered(i, *exit.forward, Phase::forward)) writer.link(std::move(*sum));
       return i + 1;
     } else {
-      link(writer, compute(name(i), Phase::forward, work(i).forward));
+      link(writer, compute(i, Phase::forward, work(i).forward));
     }
     transpose(writer, i, Phase::forward);
     if (exit.forward) convert(writer, i, *exit.forward, Phase::forward);
@@ -407,7 +416,7 @@ class BlockWriter {
     PassStep step = collective(i, {CollectiveKind::all_to_all, GroupAxis::expert, bytes}, phase);
     step.custom = tables_.all_to_all(bytes, to_experts);
     step.routing = routing;
-    step.counted_on_device = to_experts && phase == Phase::forward;
+    step.counted_on_device = to_experts && phase == Phase::forward && plan_.expert_capacity == 0;
     step.processors = exchange_processors(plan_, model_.facts);
     communicate(writer, std::move(step));
   }
@@ -459,7 +468,7 @@ class BlockWriter {
           compute(name(i), Phase::input_gradient, cut(work(i).input_gradient, work(i).parameters, pieces_));
       gradient = pieces_after_gather(writer, collective(i, piece_of(*exit.backward), phase), step);
     } else {
-      link(writer, compute(name(i), Phase::input_gradient, work(i).input_gradient));
+      link(writer, compute(i, Phase::input_gradient, work(i).input_gradient));
     }
     pending_.push_back({i, regathered, gradient});
     // With overlap, leave() issues them once the reduction that they run beside is issued.
@@ -505,7 +514,7 @@ class BlockWriter {
     // (Megatron's gradient_accumulation_fusion), adding them to the sum is a pass of its own.
     for (const Pending& waiting : pending_) {
       const OperatorWork& shares = work(waiting.op);
-      PassStep step = compute(name(waiting.op), Phase::weight_gradient, shares.weight_gradient);
+      PassStep step = compute(waiting.op, Phase::weight_gradient, shares.weight_gradient);
       if (step.work == kNoStep) continue;
       const std::uint32_t product = writer.hang(std::move(step), {waiting.gradient, waiting.regathered});
       if (plan_.accumulation_fusion || !op(waiting.op).weight_is_operand) continue;

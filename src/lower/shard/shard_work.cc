@@ -333,10 +333,6 @@ void set_elementwise_traffic(const Model& model, const Operator& op, const Layou
   work.weight_gradient = {};
 }
 
-bool is_routed(const Operator& op) {
-  return op.expert && !op.parts.has(Part::shared_experts);
-}
-
 // Plan::fused_experts: the product writes gate and up, which the backward pass reads, and beside them their
 // activation as the next product reads it, by rows and by columns; backward the product that makes the
 // activation's gradient reads gate and up and writes their gradient so, and not the activation's. What they
@@ -503,6 +499,10 @@ void set_one_hot_work(const Model& model, const Operator& op, const Layout& layo
 }
 
 }  // namespace
+
+bool is_routed(const Operator& op) {
+  return op.expert && !op.parts.has(Part::shared_experts);
+}
 
 bool may_be_narrow(const Operator& op, const Block& block, const Plan& plan, bool wide) {
   if (wide || block.kind == BlockKind::embedding || block.kind == BlockKind::head) return false;

@@ -43,6 +43,8 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
 // Which of fusable_parts() the operator is. LayerNorm and activations without a gate are one kernel anyway.
 std::optional<Part> elementwise_part(const Model& model, const Operator& op);
 
+// Of experts that tokens are sent to.
+bool is_routed(const Operator& op);
 // Whether Transformer Engine's grouped MLP can be one kernel with the model's routed experts: products of
 // multiples of 256, without biases, around a gated activation.
 bool can_fuse_experts(const Model& model);

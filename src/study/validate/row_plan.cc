@@ -226,8 +226,11 @@ void set_sorted(const MeasuredPlan& row, Plan& plan) {
 }
 
 // MaxText without megablox: tokens go to experts of a fixed size by products with masks (its
-// capacity_factor; "dense einsum").
+// capacity_factor; "dense einsum"). Megatron-Bridge's token drop is a capacity of 1, padded
+// (training/utils/moe_token_drop.py of v0.1.0).
 void set_capacity(const MeasuredPlan& row, Plan& plan) {
+  if (names(row, "megatron-bridge") && lower_case(row.model).find("tokendrop") != std::string::npos)
+    plan.expert_capacity = 1;
   constexpr std::string_view kFactor = "capacity factor ";
   const std::string notes = lower_case(row.notes);
   const std::size_t at = notes.find(kFactor);

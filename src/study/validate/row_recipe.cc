@@ -24,7 +24,7 @@ int release_of(const MeasuredPlan& row) {
   return (std::stoi(release[1]) * kOfMonth + std::stoi(release[2])) * kOfMonth + patch;
 }
 
-constexpr int kLast = 999999;
+constexpr int kLast = 999999, kAfterFirst = 251100;
 
 // What the recipes of a model on a device turn on, in these releases. Names are in lower case; what is left
 // empty is any. Several rows may be of one measurement.
@@ -96,7 +96,8 @@ constexpr std::array kRecipes = {
     Recipe{.model = "deepseekv3", .device = "h100", .last = 251199, .overlaps = true},
     Recipe{.model = "qwen3", .device = "gb", .first = 251100, .once_per_rank = true},
     Recipe{.model = "qwen3 30b", .device = "b300", .first = 260200, .once_per_rank = true},
-    Recipe{.model = "qwen3 30b", .device = "h100", .first = 260200, .once_per_rank = true},
+    // The container of 26.02 had no DeepEP (docs/releases/known-issues.md).
+    Recipe{.model = "qwen3 30b", .device = "h100", .first = 260201, .once_per_rank = true},
     Recipe{.model = "qwen3 30b", .device = "b200", .first = 260201, .once_per_rank = true},
     Recipe{.model = "qwen3 235b", .device = "b300", .first = 260401, .once_per_rank = true},
     Recipe{.model = "kimi k2", .device = "gb300", .first = 260201, .once_per_rank = true},
@@ -201,6 +202,33 @@ constexpr std::array kRecomputed = {
     Recomputed{.model = "llama3", .device = "b"},
 };
 
+// Where a table kept degrees of the release before that the recipe of its own no longer has
+// (workload_base_configs.py of v0.2.0 for 25.11 and of v0.3.1 for 26.02.01); 0: as the row says.
+struct Degrees {
+  std::string_view model = {}, device = {};
+  int first = 0, last = kLast;
+  std::int64_t pipeline = 0, virtual_stages = 0, expert = 0;
+  double micro_batch = 0;
+};
+constexpr std::array kDegrees = {
+    Degrees{.model = "qwen3 30b",
+            .device = "h100",
+            .first = 251100,
+            .last = 251199,
+            .virtual_stages = 12,
+            .micro_batch = 1},
+    Degrees{.model = "qwen3 30b",
+            .device = "h100",
+            .first = 260201,
+            .last = 260201,
+            .pipeline = 1,
+            .virtual_stages = 1,
+            .expert = 16},
+    Degrees{.model = "qwen3 235b", .device = "b200", .first = 251100, .last = 251199, .virtual_stages = 4},
+    Degrees{.model = "gpt oss 120b", .device = "b200", .first = 251100, .last = 251199, .expert = 64},
+    Degrees{.model = "gpt oss 120b", .device = "h100", .first = 251100, .last = 251199, .micro_batch = 1},
+};
+
 bool is_scaled_so(const MeasuredPlan& row, std::string_view precision) {
   const std::string text = lower_case(row.precision);
   const std::optional<DType> dtype = precision_named(text);
@@ -223,11 +251,13 @@ bool is_recipe(const MeasuredPlan& row) {
 }
 
 // "FP8" is current scaling ("FP8-CS"; of "FP8-CS (FP8-MX)" the first counts), for DeepSeek-V3 on H100 blocks
-// of 128 (fp8_sc of workload_base_configs.py).
+// of 128 (fp8_sc of workload_base_configs.py), but not of 25.09, where these did not work
+// (docs/releases/known-issues.md).
 Scaling scaling_of(const MeasuredPlan& row) {
   const std::string text = lower_case(row.precision);
   const bool in_blocks = text.find("mx") != std::string::npos && text.find("cs") == std::string::npos;
-  const bool is_subchannel = begins_with_name(row.model, "deepseekv3") && is_device(row, "h100");
+  const bool is_subchannel =
+      begins_with_name(row.model, "deepseekv3") && is_device(row, "h100") && release_of(row) >= kAfterFirst;
   return in_blocks || is_subchannel ? Scaling::block : Scaling::current;
 }
 
@@ -322,6 +352,26 @@ void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
     plan.issue_time.reset();
     plan.fused_experts = release_of(row) >= kWholeGraphs;
   }
+}
+
+MeasuredPlan with_degrees_of_recipe(MeasuredPlan row) {
+  if (!is_recipe(row)) return row;
+  const int release = release_of(row);
+  const auto found = std::ranges::find_if(kDegrees, [&](const Degrees& degrees) {
+    return begins_with_name(row.model, degrees.model) && is_device(row, degrees.device) &&
+           release >= degrees.first && release <= degrees.last &&
+           lower_case(row.model).find("tokendrop") == std::string::npos;
+  });
+  if (found == kDegrees.end()) return row;
+  if (found->pipeline > 0) {
+    row.data = row.data * row.pipeline / found->pipeline;
+    row.pipeline = found->pipeline;
+    if (row.pipeline == 1) row.schedule = "none";
+  }
+  if (found->virtual_stages > 0) row.virtual_stages = found->virtual_stages;
+  if (found->expert > 0) row.expert = found->expert;
+  if (found->micro_batch > 0) row.micro_batch = found->micro_batch;
+  return row;
 }
 
 bool knows_recompute(const MeasuredPlan& row) {

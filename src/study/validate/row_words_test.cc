@@ -1,4 +1,5 @@
 // Rows that say the same in other words are predicted alike.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -184,6 +185,48 @@ TEST(RowWords, AWrittenStudyIsTheRows) {
   Measurement kernel;
   kernel.what = MeasuredKernel{};
   EXPECT_FALSE(study_of_row(kernel));
+}
+
+// What the known issues of its releases and its recipes say against the tables of Megatron-Bridge.
+TEST(RowStudy, RecipesGoBeforeWhatATableKeptOfAnEarlierRelease) {
+  MeasuredPlan row = small_row();
+  row.layers = row.hidden = row.heads = 0;
+  row.devices = 64;
+  row.global_batch = 512;
+  row.tensor = 1;
+  row.micro_batch = 2;
+  row.recompute = "";
+  row.precision = "FP8";
+  row.source = "github NVIDIA-NeMo/Megatron-Bridge@067f987df:docs/performance-summary.md";
+  const auto plan = [&](const char* model, const char* device, const char* release, int stages = 2) {
+    row.model = model;
+    row.device = device;
+    row.pipeline = stages;
+    row.data = 64 / stages;
+    row.expert = 8;
+    row.virtual_stages = 24;
+    row.notes = fmt::format("{} NeMo Container / Pre-Training Performance", release);
+    return study_of(row, "x.csv:2").plan;
+  };
+  const Plan early = plan("Qwen3_30B_a3B", "H100", "25.11");
+  EXPECT_EQ(early.pipeline, 2);
+  EXPECT_EQ(early.virtual_stages, 12);
+  EXPECT_EQ(early.micro_batch(), 1);
+  EXPECT_EQ(early.schedule, "combined-1f1b");
+  EXPECT_EQ(plan("Qwen3_30B_a3B", "H100", "26.02").virtual_stages, 24) << "as the row says";
+  const Plan patched = plan("Qwen3_30B_a3B", "H100", "26.02.01");
+  EXPECT_EQ(patched.pipeline, 1);
+  EXPECT_EQ(patched.data(), 64);
+  EXPECT_EQ(patched.expert, 16);
+  EXPECT_EQ(patched.schedule, "1f1b");
+  // No blocks of DeepSeek-V3 in 25.09, no DeepEP in the container of 26.02.
+  EXPECT_EQ(plan("DeepSeekV3", "H100", "25.09", 1).scaling, Scaling::current);
+  EXPECT_EQ(plan("Qwen3_30B_a3B", "H100", "26.02").expert_dispatch, ExpertDispatch::automatic);
+  EXPECT_EQ(plan("Qwen3_30B_a3B", "H100", "26.04").expert_dispatch, ExpertDispatch::deduplicated);
+  row.micro_batch = 1;
+  const Plan dropping = plan("Qwen3_30B_a3B (tokendrop)", "H100", "25.09");
+  EXPECT_EQ(dropping.expert_capacity, 1);
+  EXPECT_EQ(dropping.virtual_stages, 24);
 }
 
 }  // namespace

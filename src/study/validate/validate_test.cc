@@ -288,7 +288,7 @@ TEST(RowStudy, RecipesNameWhatIsComputedAgainAndWhatStaysWide) {
   EXPECT_EQ(plan("Qwen3_30B_a3B", "H100", "FP8", "26.02").scaling, Scaling::current);
   EXPECT_EQ(plan("Qwen3_30B_a3B", "B200", "FP8-CS (FP8-MX)", "25.11").scaling, Scaling::current);
   EXPECT_EQ(plan("Qwen3_30B_a3B", "B200", "FP8-MX", "25.11").scaling, Scaling::block);
-  EXPECT_EQ(plan("DeepSeekV3", "H100", "FP8", "25.09").scaling, Scaling::block);
+  EXPECT_EQ(plan("DeepSeekV3", "H100", "FP8", "26.02").scaling, Scaling::block);
   // A row's own words go before.
   row.recompute = "selective(norm,act)";
   EXPECT_EQ(modules("DeepSeekV3", "H100", "BF16", "25.09"), (Parts{Part::layernorm, Part::moe_act}));
