@@ -202,33 +202,6 @@ constexpr std::array kRecomputed = {
     Recomputed{.model = "llama3", .device = "b"},
 };
 
-// Where a table kept degrees of the release before that the recipe of its own no longer has
-// (workload_base_configs.py of v0.2.0 for 25.11 and of v0.3.1 for 26.02.01); 0: as the row says.
-struct Degrees {
-  std::string_view model = {}, device = {};
-  int first = 0, last = kLast;
-  std::int64_t pipeline = 0, virtual_stages = 0, expert = 0;
-  double micro_batch = 0;
-};
-constexpr std::array kDegrees = {
-    Degrees{.model = "qwen3 30b",
-            .device = "h100",
-            .first = 251100,
-            .last = 251199,
-            .virtual_stages = 12,
-            .micro_batch = 1},
-    Degrees{.model = "qwen3 30b",
-            .device = "h100",
-            .first = 260201,
-            .last = 260201,
-            .pipeline = 1,
-            .virtual_stages = 1,
-            .expert = 16},
-    Degrees{.model = "qwen3 235b", .device = "b200", .first = 251100, .last = 251199, .virtual_stages = 4},
-    Degrees{.model = "gpt oss 120b", .device = "b200", .first = 251100, .last = 251199, .expert = 64},
-    Degrees{.model = "gpt oss 120b", .device = "h100", .first = 251100, .last = 251199, .micro_batch = 1},
-};
-
 bool is_scaled_so(const MeasuredPlan& row, std::string_view precision) {
   const std::string text = lower_case(row.precision);
   const std::optional<DType> dtype = precision_named(text);
@@ -352,26 +325,6 @@ void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
     plan.issue_time.reset();
     plan.fused_experts = release_of(row) >= kWholeGraphs;
   }
-}
-
-MeasuredPlan with_degrees_of_recipe(MeasuredPlan row) {
-  if (!is_recipe(row)) return row;
-  const int release = release_of(row);
-  const auto found = std::ranges::find_if(kDegrees, [&](const Degrees& degrees) {
-    return begins_with_name(row.model, degrees.model) && is_device(row, degrees.device) &&
-           release >= degrees.first && release <= degrees.last &&
-           lower_case(row.model).find("tokendrop") == std::string::npos;
-  });
-  if (found == kDegrees.end()) return row;
-  if (found->pipeline > 0) {
-    row.data = row.data * row.pipeline / found->pipeline;
-    row.pipeline = found->pipeline;
-    if (row.pipeline == 1) row.schedule = "none";
-  }
-  if (found->virtual_stages > 0) row.virtual_stages = found->virtual_stages;
-  if (found->expert > 0) row.expert = found->expert;
-  if (found->micro_batch > 0) row.micro_batch = found->micro_batch;
-  return row;
 }
 
 bool knows_recompute(const MeasuredPlan& row) {

@@ -10,9 +10,6 @@
 
 namespace armilla {
 
-// With the recipe's degrees where the table has those of another release.
-MeasuredPlan with_degrees_of_recipe(MeasuredPlan row);
-
 // Puts the recipe's options into the plan; nothing where no recipe is known.
 void follow_recipe(const MeasuredPlan& row, PlanRequest& request);
 

@@ -260,8 +260,7 @@ Study measured_study() {
 
 }  // namespace
 
-Study study_of(const MeasuredPlan& given, const std::string& where) {
-  const MeasuredPlan row = with_degrees_of_recipe(given);
+Study study_of(const MeasuredPlan& row, const std::string& where) {
   Study study = measured_study();
   const std::int64_t block = row.tensor * row.context;
   study.machine =
