@@ -44,7 +44,8 @@ std::int64_t operators_before(const PassStep& step, const ShardedModel& model, c
 // (docs/models/kernels.md). The device's time for all of them is that of the step.
 std::int64_t products_before(const PassStep& step, const Plan& plan) {
   if (!is_issued_alone(step, plan) || plan.framework != Framework::megatron) return 0;
-  return (step.products - 1) * 4 / 5;
+  constexpr std::int64_t kOperators = 4, kProducts = 5;
+  return ((step.products - 1) * kOperators + kProducts / 2) / kProducts;  // to the nearest
 }
 
 // PyTorch's collectives of tensor parallelism go through autograd and wrappers: an eager host needs for one

@@ -74,13 +74,16 @@ void read_efficiency(const Config& config, std::string_view key, double& efficie
 
 SystolicArrays read_arrays(const Config& config) {
   SystolicArrays arrays;
-  if (const auto side = config.find("side")) arrays.side = side->count();
-  if (const auto memories = config.find("memories")) arrays.memories = memories->count();
+  constexpr std::int64_t kMostSide = 1 << 16, kMostMemories = 1 << 10, kMostTokens = 1 << 30;
+  if (const auto side = config.find("side")) arrays.side = side->count(1, kMostSide);
+  if (const auto memories = config.find("memories")) arrays.memories = memories->count(1, kMostMemories);
   if (const auto attention = config.find("attention")) {
     read_efficiency(*attention, "forward", arrays.attention_forward);
     read_efficiency(*attention, "backward", arrays.attention_backward);
-    if (const auto block = attention->find("block")) arrays.attention_block = block->count(0);
+    if (const auto block = attention->find("block")) arrays.attention_block = block->count(0, kMostTokens);
+    attention->reject_unknown_keys();
   }
+  config.reject_unknown_keys();
   return arrays;
 }
 

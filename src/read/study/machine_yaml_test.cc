@@ -97,6 +97,11 @@ TEST(DeviceYaml, ReadsSystolicArrays) {
   EXPECT_FALSE(read_device(Config::parse(kDevice, "d.yaml")).arrays);
   EXPECT_EQ(error_of([&] { read("{side: 0}"); }),
             "d.yaml:9:16: arrays.side: 0 is too small\n  hint: the lowest value is 1");
+  EXPECT_NE(error_of([&] { read("{sid: 128}"); }).find("unknown key 'sid'"), std::string::npos);
+  EXPECT_NE(error_of([&] { read("{attention: {forwad: 0.6}}"); }).find("unknown key 'forwad'"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { read("{memories: 9000000000000000000}"); }).find("is too large"),
+            std::string::npos);
 }
 
 TEST(DeviceYaml, ReadsTheRangesOfFits) {

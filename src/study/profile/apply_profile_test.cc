@@ -192,7 +192,11 @@ TEST(ApplyProfile, TheResultSaysWhichShareWasMeasured) {
   Study profiled = study;
   profiled.profile = parse_profile(events_of(modelled), "times.csv");
   // Half as many samples: the products of a micro-batch lie between those of two others.
-  EXPECT_DOUBLE_EQ(run_study(profiled).shares.measured, 1);
+  const auto measured = run_study(profiled);
+  EXPECT_DOUBLE_EQ(measured.shares.measured, 1);
+  // The errors of modelled times are not theirs.
+  EXPECT_TRUE(modelled.like);
+  EXPECT_FALSE(measured.like);
   const Study small =
       study_on_dgx("gpt2-345m", "plan: {ranks: 16, tensor: 2, pipeline: 2, micro_batches: 4, batch: 4}\n");
   const Study middle =

@@ -30,11 +30,7 @@ TEST_F(ExplainTest, KnowsTheNeighboursOfTheBest) {
 
 // Within limits they would be better than the best.
 TEST_F(ExplainTest, MarksNeighboursBeyondALimit) {
-  const std::string space =
-      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 64\n  tensor: 1\n  pipeline: 1\n"
-      "  micro_batch: [1, 8]\n  recompute: none\n  zero: 0\n  virtual_stages: 1\n  sequence_parallel: "
-      "false\n";
-  SearchRequest search = request("wide", space);
+  SearchRequest search = fast_or_small();
   const SearchResult all = search_plans(search);
   ASSERT_EQ(all.ranking.size(), 2u);
   const PlanOutcome &fast = all.ranking[0], &small = all.ranking[1];

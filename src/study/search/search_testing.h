@@ -44,6 +44,14 @@ class SearchFixture : public testing::Test {
     return request;
   }
 
+  // Of two plans that differ in their micro-batches: the faster one needs more memory.
+  SearchRequest fast_or_small() const {
+    return request("wide",
+                   "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 64\n  tensor: 1\n  pipeline: 1\n"
+                   "  micro_batch: [1, 8]\n  recompute: none\n  zero: 0\n  virtual_stages: 1\n"
+                   "  sequence_parallel: false\n");
+  }
+
   std::filesystem::path folder_;
 
  private:

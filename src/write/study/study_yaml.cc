@@ -171,11 +171,11 @@ void put_device(const Device& device, YamlText& yaml) {
     yaml.begin("arrays");
     yaml.put("side", arrays->side);
     yaml.put("memories", arrays->memories);
-    if (arrays->attention_forward > 0) {
+    if (arrays->attention_forward > 0 || arrays->attention_backward > 0 || arrays->attention_block > 0) {
       yaml.begin("attention");
-      yaml.put("forward", arrays->attention_forward);
-      yaml.put("backward", arrays->attention_backward);
-      yaml.put("block", arrays->attention_block);
+      yaml.unless("forward", arrays->attention_forward, 0.0);
+      yaml.unless("backward", arrays->attention_backward, 0.0);
+      yaml.unless("block", arrays->attention_block, std::int64_t{0});
       yaml.end();
     }
     yaml.end();

@@ -103,6 +103,8 @@ TEST(StudyYaml, SystolicArraysAreReadAgain) {
     ASSERT_TRUE(study.machine.device.arrays);
     study.machine.device.arrays->attention_block = 1234;
     EXPECT_EQ(dump_machine(read_again(study).machine), dump_machine(study.machine)) << name;
+    study.machine.device.arrays->attention_forward = 0;
+    EXPECT_EQ(dump_machine(read_again(study).machine), dump_machine(study.machine)) << name;
   }
 }
 
