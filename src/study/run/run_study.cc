@@ -61,9 +61,11 @@ void add_notes(Run& run, const CostModel& cost) {
       run.notes.push_back(std::move(note));
   }
   if (study.compute.name == "kernels" && !study.machine.device.kernels) {
-    run.notes.push_back(fmt::format(
-        "{} has no measured rates of kernels: the roofline costs them, with the efficiencies of the device",
-        study.machine.device.name));
+    run.notes.push_back(
+        fmt::format("{} has no measured rates of kernels: {}, with the efficiencies of the device",
+                    study.machine.device.name,
+                    study.machine.device.arrays ? "its systolic arrays and the roofline cost them"
+                                                : "the roofline costs them"));
   }
   for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
   // A warning, not a note: an option that costs time and saves nothing is most likely a mistake.

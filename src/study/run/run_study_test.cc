@@ -40,6 +40,17 @@ TEST(RunStudy, ComputeIsTheSumOfItsKernels) {
   EXPECT_EQ(ranks.finish, run.result.iteration);
 }
 
+TEST(RunStudy, NotesSayWhatCostsProducts) {
+  const auto notes = [](const std::string& machine) {
+    Study study = study_of("resnet50", machine, 4, 4);
+    study.compute.name = "kernels";
+    return run_study(study).notes;
+  };
+  EXPECT_TRUE(
+      mentions(notes("tpu-v5e"), "tpu-v5e has no measured rates of kernels: its systolic arrays and "));
+  EXPECT_TRUE(mentions(notes("dgx-1"), "has no measured rates of kernels: the roofline costs them, with "));
+}
+
 TEST(RunStudy, EveryGradientByteIsExchanged) {
   const auto run = run_study(study_of("resnet50", "dgx-a100", 16, 32));
   Bytes sum;
