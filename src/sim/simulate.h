@@ -37,6 +37,7 @@ struct SimulationOptions {
   // A run that would take more is refused beforehand; at some millions a second this default is minutes.
   double max_messages = 2e9;
   bool intervals = true;    // keep when every node ran; without, only busy times and collectives
+  bool chunks = true;       // and when every chunk of a collective had each of its phases, for timelines
   bool collectives = true;  // tell what each collective took and what held it up
   // Each of them, also of what is done again and again (RankClass::repeated); without, computations of no
   // layer that follow each other at once are one, too.

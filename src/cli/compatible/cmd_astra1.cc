@@ -103,6 +103,7 @@ class Astra1Command final : public Command {
   void execute(const Session& session) override {
     SimulationOptions options = output_.options();
     options.progress = session.meter;
+    options.chunks = true;  // of which its tables are made
     const std::int64_t rows = parse_flag(rows_, "--total-stat-rows", 1, 100'000);
     const std::int64_t row = parse_flag(row_, "--stat-row", 0, rows - 1);
     if (report_name_.find_first_of("/,\n") != std::string::npos)

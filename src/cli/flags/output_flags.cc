@@ -112,6 +112,7 @@ SimulationOptions OutputFlags::options() const {
   options.fold = options.fold_time = !no_fold;
   options.every_message = every_message;
   options.max_messages = parse_scale(max_messages, "--max-messages");
+  options.chunks = !(trace.empty() && csv.empty());
   return options;
 }
 

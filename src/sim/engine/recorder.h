@@ -24,6 +24,7 @@ class Recorder {
  public:
   struct Kept {
     bool intervals = true, collectives = true;  // besides busy times
+    bool chunks = true;                         // of collectives, where intervals are kept
     // Without: computations of no layer that follow each other at once are one interval, that of the first.
     bool every_interval = true;
   };
@@ -40,7 +41,7 @@ class Recorder {
   // The first chunk of a collective began to work.
   void collective_started(std::int32_t rank, std::uint32_t node, Time now);
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase);
-  bool keeps_chunks(std::int32_t rank) const { return intervals_ && records(rank); }
+  bool keeps_chunks(std::int32_t rank) const { return chunks_ && records(rank); }
   // From now on so many nodes more could begin, had the host issued them.
   void host_waited_for(std::int32_t rank, Time now, std::int32_t by) { at(rank, now).held += by; }
   // Whether nothing but sums is kept.
@@ -157,7 +158,7 @@ class Recorder {
 
   const Graph& graph_;
   const RankClasses& ranks_;
-  bool intervals_, keeps_collectives_, every_interval_;
+  bool intervals_, chunks_, keeps_collectives_, every_interval_;
   Counting counting_;
   TimeWindow window_;
   std::vector<RankClass> classes_;
