@@ -22,20 +22,19 @@
 // that of the norm of order 8: where both are alike, chunks in flight leave gaps. The quarter, by which a
 // chunk is delayed by those that travel with it, and the order are fitted.
 //
-// The count is the smallest power of two from 4 to 256 that comes within 1 % of the least T. Of 864 calls
-// (eleven shipped machines, their own algorithms, all-reduce, all-gather, reduce-scatter and all-to-all of 64
-// KiB to 8 GiB) the simulated time is within 8 % of that of the best of these counts, within 6 % but for two,
-// and 0.5 % above it on average. Where chunks take several orders, powers of two times their number are
-// candidates, too; of 224 calls on seven tori of TPUs (16 to 256 chips) the time is 1.9 % above the best on
-// average, at worst 29 % (32 MiB on 4 x 4 x 16). Of 3,150 calls on 2 to 16 nodes of five machines (dgx-a100,
-// dgx-h100, dgx-b200, mi300x and dgx-1; all-reduce, all-gather, reduce-scatter, all-to-all, broadcast; 64 KiB
-// to 8 GiB) it is 1.3 % above the best on average, and more than 8 % in 105: up to twice for broadcasts up to
-// 16 MiB on mi300x (when they were `direct`), 26 % for its all-reduces of 8 and 16 MiB among 3 to 6 nodes, 14
-// % for all-reduces of dgx-h100 among 4 nodes, whose rail is nearly as busy as its NVLink, so that the
-// quarter is too little: 8 chunks, and so 5 nodes, with 16, are faster. Of 256 broadcasts and reductions
-// among 16 to 128 members of dgx-a100, dgx-h100, mi300x and dgx-1 (64 KiB to 1 GiB) it is 2.9 % above the
-// best on average, more than 8 % in 23, and at worst 2.1 times (broadcasts of 64 MiB among 128 of dgx-h100,
-// where the algorithm changes with the chunks). An estimate: only the choice rests on it, never a time that
+// The count is the smallest power of two from 4 to 256 that comes within 2 % of the least T: within 1 % it
+// would often be twice as many, and so the messages to play, for a third of a percent of the time. Where
+// chunks take several orders, powers of two times their number are candidates, too. Simulated with each of
+// the counts, 18 sizes from 64 KiB to 8 GiB, on machines as they are shipped:
+// - 1,800 calls on 2, 3, 4, 8 and 16 nodes of dgx-a100, dgx-h100, dgx-b200, mi300x and dgx-1 (all-reduce,
+//   all-gather, reduce-scatter, all-to-all) take 1.3 % longer than with the best count on average, 22 of them
+//   more than 8 %, at worst 27 % (all-reduces of 8 MiB on 16 nodes of mi300x; 18 % on three of dgx-h100,
+//   whose rail is nearly as busy as its NVLink, so that the quarter is too little);
+// - 450 broadcasts on the same take 5.3 % longer, 65 of them more than 8 %, at worst 2.4 times as long (128
+//   MiB on 8 nodes of dgx-h100, where the algorithm changes with the chunks);
+// - 504 calls on seven tori of TPUs (v4, v5e, v5p; 16 to 256 chips) take 1.0 % longer, 29 of them more than 8
+//   %, at worst 22 % (all-reduce of 8 MiB among 256 of v4).
+// An estimate: only the choice rests on it, never a time that
 // is reported. Not modelled: other collectives on the same links.
 #pragma once
 

@@ -319,7 +319,7 @@ std::vector<std::uint32_t> share_out(std::span<const ChunkLoads> ways, std::int6
 
 std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active) {
   constexpr std::int64_t kMost = 256;
-  constexpr double kAsGood = 1.01;
+  constexpr double kAsGood = 1.02;
   const auto number = static_cast<std::int64_t>(ways.size());
   std::map<std::int64_t, double> times;
   for (const std::int64_t first : {kFewestChunks, number}) {
