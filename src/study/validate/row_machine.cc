@@ -245,10 +245,10 @@ bool by_sockets(const std::string& device, const std::string& where) {
 Machine machine_of(const RowMachine& row, const std::string& where) {
   const std::string told = row.device + ' ' + row.notes;
   std::string device = row.device;
-  for (const auto& [fabric, pattern] :
-       {std::pair(" on efa", R"(\bEFA\b)"), std::pair(" on omni-path", R"(\bOmni[ -]?Path\b)")}) {
-    if (std::regex_search(told, std::regex(pattern, std::regex::icase))) device += fabric;
-  }
+  static const std::regex kEfa(R"(\bEFA\b)", std::regex::icase),
+      kOmniPath(R"(\bOmni[ -]?Path\b)", std::regex::icase);
+  if (std::regex_search(told, kEfa)) device += " on efa";
+  if (std::regex_search(told, kOmniPath)) device += " on omni-path";
   const KnownDevice& known = known_device(device, where);
   // Cards whose neighbours are behind PCIe alone: servers of the zoo join theirs by NVLink.
   if (row.devices > 1 && known.words[1] == "pcie")

@@ -22,8 +22,11 @@
 namespace armilla {
 namespace {
 
-std::int64_t layers_of(const ModelSource& source) {
-  return source.layers > 0 ? source.layers : read_model(source, 1).facts.layers;
+std::int64_t layers_of(const MeasuredPlan& row, const ModelSource& source) {
+  if (source.layers > 0) return source.layers;
+  // Described by the row's own numbers, which is quicker than to make it.
+  if (!source.text.empty() && row.layers > 0) return row.layers;
+  return read_model(source, 1).facts.layers;
 }
 
 // Of the first operand: "bf16xbf16->fp32", "f8e4m3fnxf8e4m3fn->bf16", "bfloat16", "mxfp8".
@@ -268,7 +271,7 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
                   std::max<std::int64_t>(block, row.devices / std::max<std::int64_t>(1, row.pipeline))},
                  where);
   study.model = model_of(row, where);
-  study.request = request_of(row, layers_of(study.model), where);
+  study.request = request_of(row, layers_of(row, study.model), where);
   if (is_early_megatron(row)) {
     study.request.plan.overlap = false;
     // Narayanan et al. 2021, section 4.1; DeepSpeed's pipeline cuts what it sends, too. Both wait
