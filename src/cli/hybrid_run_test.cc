@@ -103,6 +103,23 @@ TEST_F(HybridRun, FoldingChangesNothing) {
   EXPECT_EQ(folded.at("stages"), played.at("stages"));
 }
 
+// A timeline has every round, so that all are played.
+TEST_F(HybridRun, RoundsThatAreLeftOutAreReportedAsIfTheyWerePlayed) {
+  const std::string job =
+      "run gpt2-345m --machine dgx-a100 --ranks 16 --tp 2 --pp 4 --micro-batch 1 --micro-batches 72 ";
+  for (const std::string plan :
+       {"--schedule 1f1b", "--schedule gpipe", "--vpp 2 --schedule interleaved", "--schedule zb-h1",
+        "--schedule dualpipe", "--vpp 2 --schedule combined-1f1b", "--schedule pipedream-2bw",
+        "--schedule 1f1b --offload activations", "--schedule gpipe --recompute full"}) {
+    nlohmann::json some = report(job + plan), all = report(job + plan + " --trace all.pftrace");
+    ASSERT_FALSE(some.is_null());
+    for (nlohmann::json* const document : {&some, &all}) document->at("simulation").erase("events");
+    EXPECT_GT(some.at("collective_calls").size(), 4000U) << plan;
+    EXPECT_GT(some.at("memory_over_time").size(), 200U) << plan;
+    EXPECT_EQ(some, all) << plan;
+  }
+}
+
 TEST_F(HybridRun, EveryScheduleRuns) {
   for (const std::string schedule :
        {"gpipe", "1f1b", "interleaved --vpp 2", "zb-h1", "zb-v", "dualpipe", "pipedream-2bw"}) {

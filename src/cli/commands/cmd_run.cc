@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
+#include "lower/pipeline_schedule.h"
 #include "read/study.h"
 #include "read/topology.h"
 #include "study/run.h"
@@ -24,9 +25,10 @@ class RunCommand final : public Command {
   void execute(const Session& session) override {
     SimulationOptions options = output_.options();
     options.progress = session.meter;
-    // What people read is made of sums; without anything to be read, not even of those of intervals.
-    options.every_interval = !(output_.json.empty() && output_.csv.empty() && output_.trace.empty());
-    options.intervals = options.every_interval || !output_.quiet;
+    // What people read is made of sums, and the JSON of those and of what is repeated; without anything to be
+    // read, not even of those of intervals.
+    options.every_interval = !(output_.csv.empty() && output_.trace.empty());
+    options.intervals = options.every_interval || !output_.json.empty() || !output_.quiet;
     Run run = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla run");
       refuse_lists(config);
@@ -56,6 +58,9 @@ class RunCommand final : public Command {
   }
   Run run_one(const Study& study, SimulationOptions options) const {
     options.record_ranks = output_.recorded_ranks(study.plan.ranks);
+    // What is held when is not known of the iterations between which nothing is flushed, unless all
+    // are played.
+    if (!output_.json.empty() && !schedule_of(study.plan).flushes) options.every_interval = true;
     return run_study(study, options);
   }
 

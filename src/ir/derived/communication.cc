@@ -234,6 +234,47 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
   return summaries;
 }
 
+HappenedCollectives collectives_one_by_one(const Run& run, std::int64_t most) {
+  std::vector<std::vector<const CollectiveRecord*>> of_program(run.graph.programs.size());
+  for (const CollectiveRecord& record : run.result.collectives) of_program[record.program].push_back(&record);
+  HappenedCollectives listed;
+  for (std::uint32_t program = 0; program < of_program.size(); ++program) {
+    const std::vector<const CollectiveRecord*>& records = of_program[program];
+    if (records.empty()) continue;
+    std::int64_t room = most;
+    Time later;
+    const auto list = [&](auto begin, auto end) {
+      for (auto record = begin; record != end; ++record, --room) {
+        if (room == 0) return;
+        listed.all.push_back({*record, later});
+      }
+    };
+    auto next = records.begin();
+    for (const Repetition& again : first_class(run, program).repeated) {
+      const auto behind = [&](Time at) {
+        return std::upper_bound(next, records.end(), at,
+                                [](Time time, const auto* record) { return time < record->finished; });
+      };
+      const auto begin = behind(again.from), end = behind(again.until);
+      list(next, end);
+      next = end;
+      const Time first = later;
+      for (std::int64_t k = 1; k <= again.times && begin != end && room > 0; ++k) {
+        later += again.until - again.from;
+        list(begin, end);
+      }
+      later = first + again.skipped();
+    }
+    list(next, records.end());
+    for (const CollectiveRecord* const record : records) listed.left_out += record->times;
+    listed.left_out -= most - room;
+  }
+  std::ranges::sort(listed.all, {}, [](const HappenedCollective& each) {
+    return std::pair(each.record->finished + each.later, each.record);
+  });
+  return listed;
+}
+
 std::optional<CommunicationSpread> communication_spread(const Run& run) {
   constexpr std::int64_t kWorthSaying = 100;  // one part in so many of the iteration
   std::vector<std::optional<CommunicationSpread>> spreads(run.graph.programs.size());

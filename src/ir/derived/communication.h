@@ -48,6 +48,19 @@ struct CollectiveSummary {
 // Grouped by kind, algorithm, group size and axis, the longest first.
 std::vector<CollectiveSummary> summarize_collectives(const Run& run);
 
+// A collective when it happened: all times of its record are so much later.
+struct HappenedCollective {
+  const CollectiveRecord* record = nullptr;
+  Time later;
+};
+struct HappenedCollectives {
+  std::vector<HappenedCollective> all;  // in the order of their ends
+  std::int64_t left_out = 0;
+};
+// One by one, what was recorded once for many times as often as it happened: the first `most` of each
+// program. O(listed log listed + recorded).
+HappenedCollectives collectives_one_by_one(const Run& run, std::int64_t most);
+
 struct MessageSummary {
   std::string_view axis;  // as of collectives; empty: between ranks by number
   std::int64_t count = 0;

@@ -1,6 +1,8 @@
 #include "ir/derived/stage_table.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 #include "ir/derived/metrics.h"
 
@@ -205,17 +207,131 @@ double host_fraction(const Run& run) {
 
 namespace {
 
-// The fullest of each run of samples is kept, so that peaks survive.
-std::vector<MemorySample> thinned(const std::vector<MemorySample>& samples, std::size_t most) {
-  if (samples.size() <= most) return samples;
-  const std::size_t stride = (samples.size() + most - 1) / most;
-  std::vector<MemorySample> kept;
-  for (std::size_t i = 0; i < samples.size(); i += stride) {
-    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto end = samples.begin() + static_cast<std::ptrdiff_t>(std::min(i + stride, samples.size()));
-    kept.push_back(
-        *std::max_element(first, end, [](const auto& a, const auto& b) { return a.held < b.held; }));
+// A moment as it was recorded; of a loop (ir/graph.h) its last period is as often as it was played.
+struct PlayedMoment {
+  const MemoryMoment* moment = nullptr;
+  Time at;
+  Bytes more;  // activations that rounds before it have left
+};
+
+class PlayedMoments {
+ public:
+  PlayedMoments(const Program& program, const RankClass& ranks, const std::vector<MemoryMoment>& moments)
+      : moments_(moments), first_(program.size() + 1), when_(ranks.computes.size()) {
+    for (const Interval& interval : ranks.computes) ++first_[interval.node + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    std::vector<std::size_t> next_of(first_.begin(), first_.end() - 1);
+    for (const Interval& interval : ranks.computes) when_[next_of[interval.node]++] = &interval;
+    auto next = moments_.begin();
+    for (const Loop& loop : program.loops) {
+      const auto begin_of = [&](std::uint32_t node) {
+        return std::ranges::lower_bound(moments_, node, {}, &MemoryMoment::node);
+      };
+      const auto before = begin_of(loop.end - 2 * loop.period), last = begin_of(loop.end - loop.period),
+                 end = begin_of(loop.end);
+      if (last == end || last - before != end - last) continue;
+      add(next, last);
+      next = end;
+      // GPipe's forward passes leave something behind, which its backward passes take.
+      const Bytes grown = last->activations - before->activations;
+      for (std::size_t again = 0;; ++again) {
+        const bool is_last =
+            std::none_of(last, end, [&](auto& moment) { return was_played(moment, again + 1); });
+        // What follows another round is not as what follows the last one, which is written.
+        for (auto moment = last; moment != end; ++moment)
+          add(is_last ? *moment : *(moment - (last - before)), *moment, again,
+              is_last ? more_ : more_ + grown);
+        if (is_last) break;
+        more_ += grown;
+      }
+    }
+    add(next, moments_.end());
   }
+  const std::vector<PlayedMoment>& all() const { return all_; }
+
+ private:
+  using Iterator = std::vector<MemoryMoment>::const_iterator;
+  bool was_played(const MemoryMoment& moment, std::size_t again) const {
+    return first_[moment.node + 1] - first_[moment.node] > again;
+  }
+  void add(Iterator begin, Iterator end) {
+    for (auto moment = begin; moment < end; ++moment) add(*moment, *moment, 0, more_);
+  }
+  // What is held then, and the moment when.
+  void add(const MemoryMoment& holds, const MemoryMoment& moment, std::size_t again, Bytes more) {
+    const bool played = was_played(moment, again);
+    if (!played && again > 0) return;
+    // Before or after what was recorded: nowhere.
+    const Interval* const interval = played ? when_[first_[moment.node] + again] : nullptr;
+    all_.push_back({&holds,
+                    interval == nullptr ? kEndOfTime
+                    : moment.at_end     ? interval->end
+                                        : interval->start,
+                    more});
+  }
+
+  const std::vector<MemoryMoment>& moments_;
+  std::vector<std::size_t> first_;     // of a node, in
+  std::vector<const Interval*> when_;  // by node
+  std::vector<PlayedMoment> all_;
+  Bytes more_;
+};
+
+// Samples in order, and those of what is repeated as often as it is. Of very many repetitions some are left
+// out, the last is there.
+template <class Add>
+void expand(const std::vector<MemorySample>& samples, const std::vector<Repetition>& repeated,
+            const Add& add) {
+  constexpr std::int64_t kMost = 1 << 17;
+  Time later;
+  Bytes more;
+  auto next = samples.begin();
+  const auto behind = [&](Time at) {
+    return std::upper_bound(next, samples.end(), at,
+                            [](Time t, const auto& sample) { return t < sample.at; });
+  };
+  const auto add_all = [&](auto begin, auto end) {
+    for (auto sample = begin; sample != end; ++sample)
+      add(MemorySample{sample->at + later, sample->held + more, sample->activations + more,
+                       sample->temporary});
+  };
+  for (const Repetition& again : repeated) {
+    const auto begin = behind(again.from), end = behind(again.until);
+    add_all(next, begin);
+    add_all(begin, end);
+    next = end;
+    if (begin != end && begin != samples.begin()) {
+      const Bytes grown = std::prev(end)->activations - std::prev(begin)->activations;
+      const std::int64_t step = std::max<std::int64_t>(1, again.times * (end - begin) / kMost);
+      const Time first = later;
+      const Bytes least = more;
+      for (std::int64_t k = again.times % step == 0 ? step : again.times % step; k <= again.times;
+           k += step) {
+        later = first + (again.until - again.from) * k;
+        more = least + grown * k;
+        add_all(begin, end);
+      }
+      later = first;
+    }
+    later += again.skipped();
+  }
+  add_all(next, samples.end());
+}
+
+// The fullest of each run of samples is kept, so that peaks survive.
+std::vector<MemorySample> thinned(const std::vector<MemorySample>& samples,
+                                  const std::vector<Repetition>& repeated, std::size_t most) {
+  std::size_t all = 0, seen = 0;
+  expand(samples, repeated, [&](const MemorySample&) { ++all; });
+  const std::size_t stride = all <= most ? 1 : (all + most - 1) / most;
+  std::vector<MemorySample> kept;
+  expand(samples, repeated, [&](const MemorySample& sample) {
+    if (seen++ % stride == 0) {
+      kept.push_back(sample);
+    } else if (sample.held > kept.back().held) {
+      kept.back() = sample;
+    }
+  });
   return kept;
 }
 
@@ -230,22 +346,21 @@ std::vector<MemorySample> memory_over_time(const Run& run, const RoleMemory& mem
 std::vector<MemorySample> memory_over_time(const Run& run, const RankClass& ranks, const RoleMemory& memory,
                                            std::size_t most) {
   if (!is_recorded(ranks) || memory.over_time.empty() || most < 2) return {};
-  std::vector<const Interval*> when(run.graph.programs[memory.program].size());
-  for (const Interval& interval : ranks.computes) when[interval.node] = &interval;
   // Weights, states and buffers are held all the time.
   const MemoryUse& use = memory.use;
   const Bytes always = use.peak() - use.activations - use.temporary - use.gradients;
   std::vector<MemorySample> samples = {{Time(0), always + memory.over_time.front().gradients, {}, {}}};
   bool between = true;  // computations
-  for (const MemoryMoment& moment : memory.over_time) {
-    const Bytes held = always + moment.activations + moment.temporary + moment.gradients;
-    const MemorySample sample{Time(0), held, moment.activations, moment.temporary};
-    const Interval* const interval = when[moment.node];
-    if (interval == nullptr) {  // before or after what was recorded
+  const PlayedMoments played(run.graph.programs[memory.program], ranks, memory.over_time);
+  for (const auto& [moment, when, more] : played.all()) {
+    const Bytes activations = moment->activations + more;
+    const Bytes held = always + activations + moment->temporary + moment->gradients;
+    const MemorySample sample{Time(0), held, activations, moment->temporary};
+    if (when == kEndOfTime) {
       if (samples.size() == 1) samples.front() = sample;
       continue;
     }
-    const Time at = std::max(samples.back().at, moment.at_end ? interval->end : interval->start);
+    const Time at = std::max(samples.back().at, when);
     // What is freed at a moment can be given out again at the same: a dip that takes no time is none. What is
     // there at the end of a computation and gone with the next, such as gradients of a pass that are added up
     // behind it, is a peak.
@@ -256,9 +371,9 @@ std::vector<MemorySample> memory_over_time(const Run& run, const RankClass& rank
     if (between && samples.back().at == at && is_dip()) samples.pop_back();
     samples.push_back(sample);
     samples.back().at = at;
-    between = moment.at_end;
+    between = moment->at_end;
   }
-  return thinned(samples, most);
+  return thinned(samples, ranks.repeated, most);
 }
 
 }  // namespace armilla

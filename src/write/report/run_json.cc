@@ -261,36 +261,27 @@ Json collectives_json(const Run& run) {
   return collectives;
 }
 
-// Of a role; more would make files of hundreds of megabytes that say the same again and again.
-constexpr std::int64_t kMostCallsOfRole = 10'000;
+// Shared out among the roles; more would make files of hundreds of megabytes that say the same
+// again and again.
+constexpr std::int64_t kMostCalls = 20'000, kFewestCallsOfRole = 100;
 
-struct ListedCalls {
+// As the first rank of each role saw them; summaries are in "collectives".
+Json calls_json(const Run& run, const HappenedCollectives& listed) {
   Json calls = Json::array();
-  std::int64_t left_out = 0;
-};
-
-// One record per call and role as recorded; summaries are in "collectives".
-ListedCalls calls_json(const Run& run) {
-  ListedCalls listed;
-  std::map<std::uint32_t, std::int64_t> of_program;
-  for (const CollectiveRecord& record : run.result.collectives) {
-    if (++of_program[record.program] > kMostCallsOfRole) {
-      ++listed.left_out;
-      continue;
-    }
-    const Program& program = run.graph.programs[record.program];
-    const CollectiveCall& call = run.graph.collectives[record.call];
-    listed.calls.push_back({{"role", program.role},
-                            {"name", run.graph.names[program.name[record.node]]},
-                            {"kind", name_of(call.kind)},
-                            {"group_size", record.group_size},
-                            {"bytes", call.bytes.value},
-                            {"chunks", record.chunks},
-                            {"issued_s", seconds(record.issued)},
-                            {"started_s", seconds(record.started)},
-                            {"finished_s", seconds(record.finished)}});
+  for (const auto& [record, later] : listed.all) {
+    const Program& program = run.graph.programs[record->program];
+    const CollectiveCall& call = run.graph.collectives[record->call];
+    calls.push_back({{"role", program.role},
+                     {"name", run.graph.names[program.name[record->node]]},
+                     {"kind", name_of(call.kind)},
+                     {"group_size", record->group_size},
+                     {"bytes", call.bytes.value},
+                     {"chunks", record->chunks},
+                     {"issued_s", seconds(record->issued + later)},
+                     {"started_s", seconds(record->started + later)},
+                     {"finished_s", seconds(record->finished + later)}});
   }
-  return listed;
+  return calls;
 }
 
 Json layers_json(const Run& run) {
@@ -469,7 +460,9 @@ Json plan_json(const Plan& plan) {
 }
 
 Json run_json(const Run& run) {
-  ListedCalls listed = calls_json(run);
+  const HappenedCollectives listed = collectives_one_by_one(
+      run,
+      std::max(kFewestCallsOfRole, kMostCalls / std::max<std::int64_t>(1, std::ssize(run.graph.programs))));
   Json document = {{"schema", "armilla.run/1"},
                    {"iteration_time_s", seconds(run.result.iteration)},
                    {"simulated_time_s", seconds(simulated_time(run))},
@@ -483,7 +476,7 @@ Json run_json(const Run& run) {
                    {"roles", roles_json(run)},
                    {"stages", stages_json(run)},
                    {"collectives", collectives_json(run)},
-                   {"collective_calls", std::move(listed.calls)},
+                   {"collective_calls", calls_json(run, listed)},
                    {"collective_calls_left_out", listed.left_out},
                    {"messages", messages_json(run)},
                    {"layers", layers_json(run)},

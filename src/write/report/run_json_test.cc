@@ -62,13 +62,13 @@ TEST(RunJson, NamesPartsOnlyWhereTheyAreComputedAgain) {
 TEST(RunJson, ListsSoManyCallsOfEveryRoleAndCountsTheOthers) {
   armilla::Run run = example_run();
   const CollectiveRecord call = run.result.collectives.front();
-  run.result.collectives.assign(10'000, call);
+  run.result.collectives.assign(20'000, call);
   Json document = Json::parse(write_run_json(run));
-  EXPECT_EQ(document["collective_calls"].size(), 10'000U);
+  EXPECT_EQ(document["collective_calls"].size(), std::size_t{20'000});
   EXPECT_EQ(document["collective_calls_left_out"], 0);
-  run.result.collectives.resize(10'007, call);
+  run.result.collectives.resize(20'007, call);
   document = Json::parse(write_run_json(run));
-  EXPECT_EQ(document["collective_calls"].size(), 10'000U);
+  EXPECT_EQ(document["collective_calls"].size(), std::size_t{20'000});
   EXPECT_EQ(document["collective_calls_left_out"], 7);
 }
 
