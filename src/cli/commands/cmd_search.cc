@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/output_file.h"
+#include "base/text.h"
 #include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/flags/fast_forward.h"
@@ -38,7 +39,7 @@ std::vector<SearchObjective> objectives_of(const std::string& text) {
   std::vector<SearchObjective> objectives;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string name = text.substr(begin, end - begin);
+    const std::string name(trimmed(std::string_view(text).substr(begin, end - begin)));
     if (name.empty())
       throw Error(where, "an objective is missing beside a comma",
                   "list objectives such as time,memory, without a comma at the end");

@@ -129,15 +129,16 @@ void check_stages(const Plan& plan, const Model& model, const std::string& where
           ? ", or plan.stage_blocks balanced: embedding and head may be stages of their own then"
           : "";
   if (plan.virtual_stages == 1) {
-    throw Error(where, fmt::format("plan.pipeline {} for a model of {} blocks", plan.pipeline, layers),
+    throw Error(where,
+                fmt::format("plan.pipeline {} for a model of {}", plan.pipeline, counted(layers, "block")),
                 fmt::format("plan.pipeline can be at most {}{}", layers, otherwise), {"plan.pipeline"});
   }
   const std::int64_t most = layers / plan.pipeline;
   std::vector<std::string> keys = {"plan.virtual_stages", "plan.pipeline"};
   if (most == 0) std::swap(keys[0], keys[1]);
   throw Error(where,
-              fmt::format("plan.pipeline {} x plan.virtual_stages {} = {} stages for a model of {} blocks",
-                          plan.pipeline, plan.virtual_stages, stages, layers),
+              fmt::format("plan.pipeline {} x plan.virtual_stages {} = {} stages for a model of {}",
+                          plan.pipeline, plan.virtual_stages, stages, counted(layers, "block")),
               (most > 0 ? fmt::format("plan.virtual_stages can be at most {}", most)
                         : fmt::format("plan.pipeline can be at most {}", layers)) +
                   otherwise,

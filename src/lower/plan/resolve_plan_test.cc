@@ -417,6 +417,8 @@ TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.pipeline = 16, p.virtual_stages = 3; }),
             "plan: plan.pipeline 16 x plan.virtual_stages 3 = 48 stages for a model of 32 blocks\n"
             "  hint: plan.virtual_stages can be at most 2");
+  EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.layers = 1, p.pipeline = 2; }),
+            "plan: plan.pipeline 2 for a model of 1 block\n  hint: plan.pipeline can be at most 1");
 }
 
 TEST(CheckPlanForModel, LayersThatStayWideAreThere) {

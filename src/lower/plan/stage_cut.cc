@@ -147,8 +147,9 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
   const auto blocks = static_cast<std::int64_t>(model.blocks.size());
   if (stages < 1) throw Error(where, fmt::format("{} pipeline stages", stages), "there is at least 1");
   if (stages > blocks) {
-    throw Error(where, fmt::format("{} for a model of {} blocks", describe_stages(plan), blocks),
-                fmt::format("use at most {} stages", blocks), {"plan.pipeline", "plan.virtual_stages"});
+    throw Error(where, fmt::format("{} for a model of {}", describe_stages(plan), counted(blocks, "block")),
+                fmt::format("use at most {}", counted(blocks, "stage")),
+                {"plan.pipeline", "plan.virtual_stages"});
   }
   const std::vector<std::int64_t> layers = layers_of(model);
   StageCut cut;

@@ -26,6 +26,7 @@
 #include "study/astra/trace_input.h"
 #include "study/check/check_study.h"
 #include "study/check/check_sweep.h"
+#include "study/database/database.h"
 #include "study/profile.h"
 #include "zoo/namesake.h"
 #include "zoo/zoo.h"
@@ -127,6 +128,10 @@ std::string check_groups(const std::string& path, std::int64_t ranks) {
 
 std::string check_profile(const std::string& path, FileKind kind) {
   const bool database = kind == FileKind::sqlite;
+  // Of the others only the program that wrote them knows the tables.
+  const DatabaseKind* const found = database ? kind_of_database(path) : nullptr;
+  if (found == &kSavedSearch) return "saved search: armilla search --save FILE --resume goes on with it";
+  if (found == &kSweepDatabase) return "database of sweeps: armilla sweep --save FILE adds to it";
   const Profile profile = database ? read_profile_database(path) : read_profile(path);
   const auto communications = static_cast<std::int64_t>(profile.communications.size());
   std::string text = fmt::format("{} of {}", database ? "profile database" : "table",

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <system_error>
 
@@ -15,7 +18,25 @@ namespace {
 
 constexpr const char* kDamaged = "delete it, or name another file";
 
+constexpr std::array kDatabaseKinds = {&kSavedSearch, &kSweepDatabase, &kProfileDatabase};
+
+const DatabaseKind* kind_with_id(std::int64_t application) {
+  const auto found = std::ranges::find(kDatabaseKinds, application, &DatabaseKind::application);
+  return found == kDatabaseKinds.end() ? nullptr : *found;
+}
+
 }  // namespace
+
+const DatabaseKind* kind_of_database(const std::string& path) {
+  // Four bytes, the highest first (sqlite.org/fileformat.html, "The Database Header").
+  constexpr std::size_t kApplication = 68;
+  std::array<char, kApplication + 4> header{};
+  if (!std::ifstream(path, std::ios::binary).read(header.data(), header.size())) return nullptr;
+  std::int64_t application = 0;
+  for (std::size_t byte = kApplication; byte < header.size(); ++byte)
+    application = application << 8 | static_cast<unsigned char>(header[byte]);
+  return kind_with_id(application);
+}
 
 Statement::Statement(Database& database, std::string_view sql) : database_(database) {
   sqlite3_stmt* statement = nullptr;
@@ -88,7 +109,12 @@ Database::Database(const std::string& path, const DatabaseForm& form, DatabaseUs
   const std::int64_t version = number_of("PRAGMA user_version");
   is_new_ = writes && application == 0 && number_of("SELECT count(*) FROM sqlite_master") == 0;
   if (!is_new_ && application != form.application) {
-    throw Error(path, fmt::format("is a database, but no {}", form.what), "name another file");
+    const DatabaseKind* const other = kind_with_id(application);
+    throw Error(path,
+                fmt::format("is a {}{}",
+                            other == nullptr ? "database, but no " : fmt::format("{}, and no ", other->what),
+                            form.what),
+                "name another file");
   }
   if (!is_new_ && version != form.version) {
     throw Error(path,

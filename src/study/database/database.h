@@ -19,6 +19,19 @@
 
 namespace armilla {
 
+// An application_id of Armilla's, and what people call such a database.
+struct DatabaseKind {
+  std::int32_t application = 0;
+  std::string_view what;
+};
+inline constexpr DatabaseKind kSavedSearch{0x41726d53, "saved search"};          // "ArmS"
+inline constexpr DatabaseKind kSweepDatabase{0x41726d57, "database of sweeps"};  // "ArmW"
+inline constexpr DatabaseKind kProfileDatabase{0x41726d50, "profile database"};  // "ArmP"
+
+// Which of these the file is; nothing: another program's, none at all, or one that was never closed. Only the
+// beginning of the file is looked at.
+const DatabaseKind* kind_of_database(const std::string& path);
+
 struct DatabaseForm {
   std::string_view what;  // "saved search", for messages
   std::int32_t application = 0;

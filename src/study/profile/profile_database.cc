@@ -14,8 +14,8 @@ namespace armilla {
 namespace {
 
 constexpr DatabaseForm kProfileForm = {
-    .what = "profile database",
-    .application = 0x41726d50,  // "ArmP"
+    .what = kProfileDatabase.what,
+    .application = kProfileDatabase.application,
     .version = 1,
     .tables =
         "CREATE TABLE computation (device TEXT NOT NULL, operator TEXT NOT NULL, phase TEXT NOT NULL,"

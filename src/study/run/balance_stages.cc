@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "lower/plan.h"
 #include "lower/sharded_model.h"
 
@@ -67,8 +68,9 @@ std::vector<std::int64_t> balance_stages(const Model& model, const Plan& plan, c
   const auto blocks = static_cast<std::int64_t>(model.blocks.size());
   if (stages > blocks) check_plan_for_model(plan, model, where);  // says so in the plan's words
   if (stages > 1 && stages > blocks) {
-    throw Error(where, fmt::format("{} pipeline stages for a model of {} blocks", stages, blocks),
-                fmt::format("use at most {} stages", blocks), {"plan.pipeline", "plan.virtual_stages"});
+    throw Error(where, fmt::format("{} pipeline stages for a model of {}", stages, counted(blocks, "block")),
+                fmt::format("use at most {}", counted(blocks, "stage")),
+                {"plan.pipeline", "plan.virtual_stages"});
   }
   // What a block costs does not depend on the cut; but only stages that are given may be an embedding or a
   // head alone.

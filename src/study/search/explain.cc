@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -31,6 +33,7 @@ class Neighbours {
     const SearchBase& base = space_.bases()[number_];
     for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
       const std::size_t own = space_.value_index(number_, point_, axis);
+      values_of_.clear();
       for (std::size_t value = 0; value < base.axes[axis].values.size(); ++value) {
         if (value != own) add(axis, value);
       }
@@ -83,7 +86,14 @@ class Neighbours {
     const std::int64_t point = space_.changed(number_, point_, axis, value);
     try {
       const PlanPrepared plan = plans_.prepare(number_, point);
-      if (text_of(plan) == own_text_) return;  // it changes nothing
+      const std::string text = text_of(plan);
+      if (text == own_text_) return;  // it changes nothing
+      const auto [known, is_new] = values_of_.try_emplace(text, neighbour.value);
+      if (!is_new) {
+        neighbour.refusal = fmt::format("the same plan as with {}", known->second);
+        found_.push_back(std::move(neighbour));
+        return;
+      }
       simulate_(neighbour, number_, plan, space_.values_of(number_, point));
     } catch (const Error& error) {
       neighbour.refusal = error.message;
@@ -137,6 +147,7 @@ class Neighbours {
   std::int64_t point_;
   std::string own_text_;
   const SimulateNeighbour& simulate_;
+  std::map<std::string, std::string> values_of_;  // of the axis that is looked at, by the plans they make
   std::vector<Neighbour> found_;
 };
 

@@ -28,6 +28,23 @@ TEST_F(ExplainTest, KnowsTheNeighboursOfTheBest) {
   EXPECT_THAT(result.neighbours[1].refusal, testing::HasSubstr("8"));
 }
 
+// A model without attention has nothing that is recomputed selectively.
+TEST_F(ExplainTest, TellsOfValuesThatMakeOnePlan) {
+  SearchRequest search = request(
+      "tables",
+      "machine: dgx-a100\nplan:\n  ranks: 2\n  global_batch: 65536\n  tensor: 1\n  pipeline: 1\n  expert: 1\n"
+      "  micro_batch: 32768\n  recompute: [none, selective, full]\n  zero: 0\n  virtual_stages: 1\n");
+  search.objective = SearchObjective::memory;
+  search.explain = true;
+  const SearchResult result = search_plans(search);
+  ASSERT_EQ(result.neighbours.size(), 2u);
+  EXPECT_EQ(result.neighbours[0].value, "none");
+  EXPECT_TRUE(result.neighbours[0].outcome.has_value());
+  EXPECT_EQ(result.neighbours[1].value, "selective");
+  EXPECT_FALSE(result.neighbours[1].outcome.has_value());
+  EXPECT_EQ(result.neighbours[1].refusal, "the same plan as with none");
+}
+
 // Within limits they would be better than the best.
 TEST_F(ExplainTest, MarksNeighboursBeyondALimit) {
   SearchRequest search = fast_or_small();

@@ -19,8 +19,8 @@ namespace armilla {
 namespace {
 
 constexpr DatabaseForm kForm = {
-    .what = "saved search",
-    .application = 0x41726d53,  // "ArmS"
+    .what = kSavedSearch.what,
+    .application = kSavedSearch.application,
     .version = 6,
     .tables =
         "CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"

@@ -33,8 +33,8 @@ const std::string& tables_of_sweeps() {
 }
 
 DatabaseForm form_of_sweeps() {
-  return {.what = "database of sweeps",
-          .application = 0x41726d57,  // "ArmW"
+  return {.what = kSweepDatabase.what,
+          .application = kSweepDatabase.application,
           .version = 4,
           .tables = tables_of_sweeps()};
 }

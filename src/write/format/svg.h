@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -31,6 +32,13 @@ inline std::string svg_text(std::string_view text) {
     }
   }
   return safe;
+}
+
+// About how wide a line of text is, in the letters of `svg_document`.
+inline double svg_width(std::string_view text) {
+  constexpr double kLetter = 6.2;
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
+  return kLetter * static_cast<double>(std::ranges::count_if(text, begins));
 }
 
 // From pale to dark with a share of 0 to 1: a scale of one hue (Brewer's "Blues"), readable without colours.

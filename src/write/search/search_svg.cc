@@ -94,14 +94,19 @@ std::string parallel_coordinates(const SearchResult& result, double& width) {
     if (result.axes[axis].values.size() > 1) axes.push_back(axis);
   }
   const double height = kPlotHeight - kMargin;
-  width = std::max(kWidth, 2 * kMargin + static_cast<double>(axes.size()) * kStep);
+  double between = kStep;  // two lines: the values of one are written in front of the next
+  for (const std::size_t axis : axes) {
+    for (const std::string& value : result.axes[axis].values)
+      between = std::max(between, svg_width(value) + 12);
+  }
+  width = std::max(kWidth, std::ceil(2 * kMargin + static_cast<double>(axes.size()) * between));
   const auto words_of = [&](const PlanOutcome& plan) {
     return objective_words(result, result.front_of[0], plan);
   };
   const auto value_of = [&](const PlanOutcome& plan) { return words_of(plan).value; };
   const Scale time = scale_of(result.simulated, height, value_of);
   std::string svg = fmt::format("<g transform=\"translate({},{})\">\n", kMargin, kPlotHeight + 50);
-  const auto at = [&](std::size_t position) { return static_cast<double>(position) * kStep; };
+  const auto at = [&](std::size_t position) { return static_cast<double>(position) * between; };
   const auto place = [&](const PlanOutcome& plan, std::size_t axis) {
     const std::vector<std::string>& values = result.axes[axis].values;
     const auto found = std::find(values.begin(), values.end(), plan.values[axis]) - values.begin();

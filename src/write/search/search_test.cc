@@ -220,6 +220,10 @@ TEST(WriteSearch, PlotIsWellFormed) {
   EXPECT_EQ(svg.find("<b>"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(std::count(svg.begin(), svg.end(), '<'), std::count(svg.begin(), svg.end(), '>'));
+  EXPECT_THAT(svg, testing::HasSubstr(" width=\"760\""));
+  result.axes[1].values = {"1f1b", std::string(200, 'x')};
+  EXPECT_THAT(write_search_svg(result), testing::Not(testing::HasSubstr(" width=\"760\"")))
+      << "values are written in front of the next line";
 }
 
 }  // namespace

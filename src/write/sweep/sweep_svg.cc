@@ -23,7 +23,8 @@ constexpr std::array<std::string_view, 8> kLineColours = {"#0072b2", "#d55e00", 
                                                           "#e69f00", "#56b4e9", "#000000", "#7f7f7f"};
 constexpr std::array<std::string_view, 3> kDashes = {"none", "6 3", "2 2"};
 constexpr std::size_t kMostLinesOfSweep = kLineColours.size() * kDashes.size(), kMostMaps = 36;
-constexpr double kPlotWidth = 460, kPlotSide = 300, kAround = 76, kLegendLine = 15, kLegendWidth = 300;
+constexpr double kPlotWidth = 460, kPlotSide = 300, kAround = 76, kLegendLine = 15, kLegendWidth = 300,
+                 kBetween = 6, kBoldLetters = 1.1;
 
 // A value's place on an axis: its size, where all values are quantities of one kind.
 struct Tick {
@@ -107,18 +108,30 @@ double round_step(double step) {
   return 10 * power;
 }
 
-// Of long ones both ends: lists often begin alike. The whole shows where the mouse rests.
-std::string tick_text(const std::string& text) {
+// Of long ones both ends: lists often begin alike.
+std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 18, kBegin = 8, kEnd = 7;
   if (text.empty()) return "-";
-  if (text.size() <= kMost) return svg_text(text);
+  if (text.size() <= kMost) return text;
   // No character is cut in two.
   const auto whole = [&](std::size_t at) {
     while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
     return at;
   };
-  return svg_text(text.substr(0, whole(kBegin)) + "..." + text.substr(whole(text.size() - kEnd))) +
-         fmt::format("<title>{}</title>", svg_text(text));
+  return text.substr(0, whole(kBegin)) + "..." + text.substr(whole(text.size() - kEnd));
+}
+
+// The whole of a shortened one shows where the mouse rests.
+std::string tick_text(const std::string& text) {
+  const std::string shown = shortened(text);
+  if (shown == text || text.empty()) return svg_text(shown);
+  return svg_text(shown) + fmt::format("<title>{}</title>", svg_text(text));
+}
+
+double widest_of(const std::vector<Tick>& ticks) {
+  double widest = 0;
+  for (const Tick& tick : ticks) widest = std::max(widest, svg_width(shortened(tick.text)));
+  return widest;
 }
 
 std::size_t column_called(const std::string& name) {
@@ -191,7 +204,8 @@ class SweepPlotter {
         most_ = std::max(most_, *value);
       }
     }
-    if (least_ > most_) throw Error("--svg", "no run has this column", "--plot names another");
+    if (least_ > most_)
+      throw Error(fmt::format("--plot {}", column()), "no run has this column", "name another");
   }
 
   std::string_view column() const { return headline_figures()[column_].name; }
@@ -209,11 +223,17 @@ class SweepPlotter {
         "<g transform=\"translate({0},26)\">\n<rect width=\"{1}\" height=\"{2}\" fill=\"none\" "
         "stroke=\"#444\"/>\n",
         kAround, kPlotWidth, kPlotSide);
+    double free_from = -kAround;  // where nothing is written yet
     for (std::size_t i = 0; i < ticks.size(); ++i) {
-      svg += fmt::format(
-          "<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#444\"/><text x=\"{0:.1f}\" "
-          "y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
-          places[i], kPlotSide, kPlotSide + 4, kPlotSide + 17, tick_text(ticks[i].text));
+      svg += fmt::format("<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#444\"/>",
+                         places[i], kPlotSide, kPlotSide + 4);
+      const double half = svg_width(shortened(ticks[i].text)) / 2;
+      if (places[i] - half >= free_from) {
+        svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", places[i],
+                           kPlotSide + 17, tick_text(ticks[i].text));
+        free_from = places[i] + half + kBetween;
+      }
+      svg += '\n';
     }
     const auto steps = static_cast<int>(std::lround((to - from) / step));
     for (int i = 0; i <= steps; ++i) {
@@ -259,8 +279,11 @@ class SweepPlotter {
     }
     const double height =
         std::max(kPlotSide + kAround, 40 + static_cast<double>(groups_.size()) * kLegendLine);
-    const double legend = groups_.begin()->first.empty() && groups_.size() == 1 ? 20 : kLegendWidth;
-    return svg_document(kAround + kPlotWidth + legend, height, svg + "</g>\n");
+    double right = std::max(20.0, free_from - kPlotWidth);  // of the plot
+    for (const auto& [name, runs] : groups_) {
+      if (!name.empty()) right = std::max({right, kLegendWidth, 42 + svg_width(name) + kBetween});
+    }
+    return svg_document(std::ceil(kAround + kPlotWidth + right), height, svg + "</g>\n");
   }
 
   std::string colour_of(double value) const {
@@ -269,11 +292,14 @@ class SweepPlotter {
 
   std::string heat_maps() const {
     const std::vector<Tick> columns = ticks_of(result_, over_[0]), rows = ticks_of(result_, over_[1]);
-    const double cell_width = std::max(56.0, kPlotWidth / static_cast<double>(columns.size()));
+    const double cell_width =
+        std::max({56.0, kPlotWidth / static_cast<double>(columns.size()), widest_of(columns) + kBetween});
     const double cell_height = std::clamp(kPlotSide / static_cast<double>(rows.size()), 18.0, 48.0);
     const double width = cell_width * static_cast<double>(columns.size()),
                  height = cell_height * static_cast<double>(rows.size());
     const double title = 22, step = height + title + 52;
+    const double left = std::max(kAround + 44, widest_of(rows) + 30);  // of the maps
+    double right = left + width;
     std::string svg;
     std::size_t number = 0;
     const auto index_of = [](const std::vector<Tick>& ticks, const std::string& text) {
@@ -282,10 +308,11 @@ class SweepPlotter {
       return static_cast<double>(tick - ticks.begin());
     };
     for (const auto& [name, runs] : groups_) {
-      svg += fmt::format(
-          "<g transform=\"translate({},{})\">\n<text y=\"-8\" font-weight=\"bold\">{}{}{}</text>\n",
-          kAround + 44, title + static_cast<double>(number++) * step, column(), name.empty() ? "" : ": ",
-          svg_text(name));
+      const std::string heading = fmt::format("{}{}{}", column(), name.empty() ? "" : ": ", name);
+      right = std::max(right, left + kBoldLetters * svg_width(heading));
+      svg +=
+          fmt::format("<g transform=\"translate({},{})\">\n<text y=\"-8\" font-weight=\"bold\">{}</text>\n",
+                      left, title + static_cast<double>(number++) * step, svg_text(heading));
       for (const SweepRun* const run : runs) {
         const double x = cell_width * index_of(columns, run->values[over_[0]]);
         const double y = height - cell_height * (1 + index_of(rows, run->values[over_[1]]));
@@ -309,11 +336,11 @@ class SweepPlotter {
                         height - cell_height * (static_cast<double>(i) + 0.5) + 4, tick_text(rows[i].text));
       svg += fmt::format(
           "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text><text "
-          "transform=\"translate(-104,{:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n</g>\n",
-          width / 2, height + 32, svg_text(result_.keys[over_[0]]), height / 2,
+          "transform=\"translate({},{:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n</g>\n",
+          width / 2, height + 32, svg_text(result_.keys[over_[0]]), 16 - left, height / 2,
           svg_text(result_.keys[over_[1]]));
     }
-    return svg_document(width + kAround + 64, step * static_cast<double>(groups_.size()), svg);
+    return svg_document(std::ceil(right) + 20, step * static_cast<double>(groups_.size()), svg);
   }
 
   const SweepResult& result_;

@@ -133,6 +133,41 @@ TEST(SweepPlots, TwoKeysAreAHeatMap) {
   EXPECT_THAT(svg, Not(HasSubstr("<polyline")));
 }
 
+double width_of(const std::string& svg) {
+  constexpr std::string_view kBefore = " width=\"";
+  return std::stod(svg.substr(svg.find(kBefore) + kBefore.size()));
+}
+
+// Beside the plot, above a map and below an axis.
+TEST(SweepPlots, WhatIsWrittenIsInThePicture) {
+  SweepResult result;
+  result.keys = {"key", "other", "third"};
+  const std::string name = "others" + std::string(100, 'x');
+  for (const char* const value : {"1", "2", "a value of many letters"}) {
+    for (const char* const third : {"3", "4"}) result.runs.push_back(finished({value, name, third}, 1));
+  }
+  const double usual = width_of(write_sweep_svg(small_sweep(), {"iteration_time_s", {"plan.tensor"}}));
+  EXPECT_EQ(usual, 836);
+  EXPECT_GT(width_of(write_sweep_svg(result, {"iteration_time_s", {"key"}})), usual + 300);
+  EXPECT_GT(width_of(write_sweep_svg(result, {"iteration_time_s", {"key", "third"}})), usual);
+  result.keys = {"key"};
+  for (SweepRun& run : result.runs) run.values.resize(1);
+  EXPECT_GT(width_of(write_sweep_svg(result, {})), 76 + 460 + 40) << "half of the last value";
+}
+
+TEST(SweepPlots, ValuesThatAreCloseAreNotWrittenOverEachOther) {
+  SweepResult result;
+  result.keys = {"key"};
+  for (int power = 0; power < 30; ++power)
+    result.runs.push_back(finished({std::to_string(std::int64_t{1} << power)}, 1));
+  const std::string svg = write_sweep_svg(result, {});
+  for (const char* const shown : {">1<", ">2<", ">4<"}) EXPECT_THAT(svg, HasSubstr(shown));
+  std::size_t values = 0;
+  for (std::size_t at = 0; (at = svg.find("y=\"317\"", at)) != std::string::npos; ++at) ++values;
+  EXPECT_GT(values, 8U);
+  EXPECT_LT(values, 20U);
+}
+
 TEST(SweepPlots, WhatCannotBeDrawnIsRefused) {
   const SweepResult sweep = small_sweep();
   const auto refusal = [&](const SweepResult& result, const SweepPlot& plot) {
@@ -144,7 +179,7 @@ TEST(SweepPlots, WhatCannotBeDrawnIsRefused) {
       HasSubstr(
           "--over plan.tensr: is not a key that varies in this sweep\n  hint: did you mean 'plan.tensor'?"));
   EXPECT_THAT(refusal(sweep, {"mfu", {"plan.tensor", "plan.tensor"}}), HasSubstr("names the same key twice"));
-  EXPECT_THAT(refusal(sweep, {"mfu", {}}), HasSubstr("no run has this column"));
+  EXPECT_THAT(refusal(sweep, {"mfu", {}}), HasSubstr("--plot mfu: no run has this column"));
   SweepResult wide = sweep;
   for (int i = 0; i < 30; ++i) wide.runs.push_back(finished({"1GB/s", std::to_string(i)}, 1));
   EXPECT_THAT(refusal(wide, {"iteration_time_s", {"machine.dimensions[0].bandwidth"}}),
