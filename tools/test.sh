@@ -2,8 +2,8 @@
 # Installs what the tests need and is missing, and tests two builds: the released program (build/release), with the
 # tests that look at many cases or compare figures with other systems', and one with AddressSanitizer and
 # UndefinedBehaviorSanitizer (build/test), with all tests, those of many cases looking at fewer. Prints the output of the
-# tests that failed, and last ctest's own summaries; the whole logs are build/*/ctest.log. Further arguments go to ctest
-# (tools/test.sh -R read).
+# tests that failed, and last ctest's own summaries; the whole logs are build/*/ctest.log, of a second run of what failed
+# under sanitizers where anything did. Further arguments go to ctest (tools/test.sh -R read).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
