@@ -21,10 +21,12 @@ armilla::Run collective_on(const std::string& machine, const std::string& networ
 }
 
 TEST(NetworkAgreement, OnCollectivesAlone) {
+  int number = 0;
   for (const std::string dimension : {kSwitch, kRingOf8}) {
     for (const CollectiveKind kind :
          {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
       for (const std::int64_t bytes : {80'000, kCaseStep == 1 ? 2'200'000 : 800'000}) {
+        if (number++ % kCaseStep != 0) continue;
         SCOPED_TRACE(dimension + " " + std::string(name_of(kind)) + " " + std::to_string(bytes));
         const auto time = [&](const std::string& network) {
           return in_seconds(
@@ -87,10 +89,11 @@ TEST(NetworkAgreement, NothingIsFasterThanItsCut) {
 
 TEST(NetworkAgreement, OnAWholeJob) {
   const auto time = [](const std::string& network) {
-    Study study = prepare_study(read_study(
-        Config::parse("model: resnet50\nmachine: {device: h100-sxm, dimensions: [" + std::string(kSwitch) +
-                          "]}\nplan: {ranks: 8, batch: 64}\nnetwork: " + network + "\n",
-                      "study.yaml", {})));
+    Study study = prepare_study(
+        read_study(Config::parse("model: " + std::string(kCaseStep == 1 ? "resnet50" : "mobilenet_v2") +
+                                     "\nmachine: {device: h100-sxm, dimensions: [" + std::string(kSwitch) +
+                                     "]}\nplan: {ranks: 8, batch: 64}\nnetwork: " + network + "\n",
+                                 "study.yaml", {})));
     return in_seconds(run_study(study).result.iteration);
   };
   const double analytical = time("analytical");
@@ -102,9 +105,10 @@ TEST(NetworkAgreement, OnAWholeJob) {
 TEST(NetworkAgreement, ARunIsReproducible) {
   const std::string machine =
       "topology: {kind: rail-pods, gpus: 4, nodes: 2, pods: 2, spines: 2, oversubscription: 2}";
+  constexpr std::int64_t kBytes = kCaseStep == 1 ? 3'000'000 : 600'000;
   for (const std::string network : {"flow", "packet", "flit"}) {
-    const auto one = collective_on(machine, network, CollectiveKind::all_reduce, 3'000'000);
-    const auto again = collective_on(machine, network, CollectiveKind::all_reduce, 3'000'000);
+    const auto one = collective_on(machine, network, CollectiveKind::all_reduce, kBytes);
+    const auto again = collective_on(machine, network, CollectiveKind::all_reduce, kBytes);
     EXPECT_EQ(one.result.iteration, again.result.iteration);
     EXPECT_EQ(one.result.events, again.result.events);
   }

@@ -198,8 +198,8 @@ def kill_rank(program, folder, sweep, alone):
     return saved
 
 
-def deadly_run(program, folder, seconds):
-    """Whoever works has these seconds of its processor; one run takes far more (jitter is played rank by rank)."""
+def deadly_run(program, folder):
+    """Whoever works has a second of its processor; one run takes far more (jitter is played rank by rank)."""
     sweep = folder / "deadly.yaml"
     sweep.write_text("""
 study:
@@ -208,7 +208,7 @@ study:
   plan: {ranks: 512, global_batch: 65536, micro_batch: 1}
 vary: {what_if.jitter.deviation: [0, 0.05]}
 """)
-    limited = ["bash", "-c", f'ulimit -t {seconds}; exec "$@"', "limited", program]
+    limited = ["bash", "-c", 'ulimit -t 1; exec "$@"', "limited", program]
     job = start(*limited, "sweep", sweep, "--quiet", "--save", folder / "deadly.db", "--json", folder / "deadly.json")
     require(wait(job) == 0, f"a sweep of which one run dies ends with exit code {job.returncode}")
     found, _ = sweep_answer(folder / "deadly.json")
@@ -240,7 +240,7 @@ def main():
             alone = same_answers(arguments.program, folder, sweep, arguments.few)
             kills = kill_runners(arguments.program, folder, sweep, alone, 1 if arguments.few else 6)
             saved = kill_rank(arguments.program, folder, sweep, alone)
-            deadly_run(arguments.program, folder, 3 if arguments.few else 1)
+            deadly_run(arguments.program, folder)
         except Failure as failure:
             print(failure)
             return 1

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/cases_testing.h"
 #include "base/oracle_testing.h"
 #include "sim/simulate.h"
 
@@ -131,6 +132,7 @@ TEST(LogGopSim, RoundsTreesAndAllReducesTakeTheSame) {
       const std::int64_t ranks = std::stoll(row.at("ranks")), bytes = std::stoll(row.at("datasize_bytes"));
       // It stopped before the end, with messages that nobody awaits.
       if (row.at("max_finish_ns").empty()) continue;
+      if (kCaseStep > 1 && ranks > 64) continue;
       const std::int64_t theirs = std::stoll(row.at("max_finish_ns"));
       SCOPED_TRACE(pattern + " " + row.at("ranks") + " " + row.at("datasize_bytes"));
       std::vector<std::int64_t> shifts;
@@ -156,7 +158,7 @@ TEST(LogGopSim, RoundsTreesAndAllReducesTakeTheSame) {
       EXPECT_EQ(nanoseconds_of(ours), theirs);
       ++compared;
     }
-    EXPECT_GE(compared, oracle.whole ? 30 : 8);
+    EXPECT_GE(compared, oracle.whole && kCaseStep == 1 ? 30 : 8);
   }
 }
 

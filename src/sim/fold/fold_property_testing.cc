@@ -126,22 +126,26 @@ void RandomJobs::add_pass(bool forward, const std::vector<std::int64_t>& duratio
 RandomJob RandomJobs::make_on_links() {
   make();
   put_on_links();
+  shorten(kMostMessages / 60);
   return job_;
 }
 
 RandomJob RandomJobs::make_looping_on_links(std::uint32_t loops) {
   make_repeating(loops);
   put_on_links();
-  const std::string& routing = job_.study.network.parameters.at("routing").value;
+  std::string& routing = job_.study.network.parameters.at("routing").value;
   const bool detours = routing == "valiant" || routing == "progressive";
-  shorten(detours ? kMostMessages / 5 : kMostMessages);
+  const double most_messages = detours ? kMostMessages / 20 : kMostMessages / 2;
+  // Whose shortest loops are too long goes without detours.
+  if (shorten(most_messages) > 2 * most_messages && detours) routing = "ecmp";
   return job_;
 }
 
 // One job of 70,000 messages took longer than all others together: the more over links, where rates are
 // worked out at each that begins or ends, and over nodes at random, where each takes some thirty of them.
 // Those that send many come into no state again, however often they go round.
-void RandomJobs::shorten(double most_messages) {
+double RandomJobs::shorten(double most_messages) {
+  if (!loops_ && job_.study.collectives.chunks == 1) return 0;
   double messages = 0;
   try {
     CollectivePlanner planner(job_.study.machine, job_.study.collectives, promises_of(job_.study.network));
@@ -149,12 +153,18 @@ void RandomJobs::shorten(double most_messages) {
         effort_of(job_.graph, issued_by(job_.graph), unfolded(job_.graph), planner, HUGE_VAL).all_messages;
   } catch (const Error&) {  // as it will be when it is played
   }
-  if (messages <= most_messages) return;
+  if (messages <= most_messages) return messages;
   job_.study.collectives.chunks = 1;
+  double left = 0;
   for (Program& program : job_.graph.programs) {
-    for (Loop& loop : program.loops)
-      loop.more = std::max(2U, static_cast<std::uint32_t>(loop.more * most_messages / messages));
+    for (Loop& loop : program.loops) {
+      const std::uint32_t more =
+          std::max(2U, static_cast<std::uint32_t>(loop.more * most_messages / messages));
+      left = std::max(left, messages * more / loop.more);
+      loop.more = more;
+    }
   }
+  return left;
 }
 
 RandomJob RandomJobs::make_on_torus() {

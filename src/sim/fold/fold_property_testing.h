@@ -61,7 +61,8 @@ class RandomJobs {
   void add_cables(Dimension& dimension);
   void make_machine();
   void put_on_links();
-  void shorten(double most_messages);
+  // Returns about how many there are then, at most.
+  double shorten(double most_messages);
   void make_graph();
   void make_groups();
   void make_choices();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "base/units_text.h"
@@ -185,14 +186,27 @@ class Calibrator {
   }
 
   // Where predictions are right on the whole: they do not get longer with faster products, so that halving
-  // finds it wherever slopes vanish, as where something else hides computation.
+  // finds it wherever slopes vanish, as where something else hides computation. Elsewhere errors are nearly
+  // straight between two points: then the next is where a line through both is zero and a little beyond, so
+  // that it is between the two soon.
   Point fit_compute(double communication, double finest) {
     double slower = least_.compute, faster = most_.compute;
+    std::optional<double> too_long, too_short;  // their errors, where they are known
+    bool halve = true;
     while (faster - slower > finest) {
-      const double middle = std::midpoint(slower, faster);
-      const std::vector<double> errors = errors_at({middle, communication});
+      const double width = faster - slower;
+      double next = std::midpoint(slower, faster);
+      if (!halve && too_long && too_short && *too_long > *too_short) {
+        const double straight = slower + width * *too_long / (*too_long - *too_short);
+        next = std::clamp(straight + (straight < next ? finest : -finest) / 3, slower + finest / 3,
+                          faster - finest / 3);
+      }
+      const std::vector<double> errors = errors_at({next, communication});
+      const double error = std::accumulate(errors.begin(), errors.end(), 0.0);
       // Too long: faster products.
-      (std::accumulate(errors.begin(), errors.end(), 0.0) > 0 ? slower : faster) = middle;
+      (error > 0 ? slower : faster) = next;
+      (error > 0 ? too_long : too_short) = error;
+      halve = !halve && faster - slower > width / 2;
     }
     return {std::midpoint(slower, faster), communication};
   }

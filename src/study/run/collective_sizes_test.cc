@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cases_testing.h"
 #include "read/study.h"
 #include "study/run.h"
 
@@ -41,8 +42,10 @@ constexpr CollectiveKind kMoving[] = {all_reduce, all_gather, reduce_scatter, al
 // Twice the bytes never take less time, and about twice as long at most but for NCCL's changes of protocols:
 // a reduction of 1 MiB among 8 A100 goes by Simple, of 512 KiB by LL, for 3.2 times as long.
 TEST(CollectiveSizes, MoreBytesTakeMoreTime) {
+  int number = 0;
   for (const Sweep& sweep : kSweeps) {
     for (const CollectiveKind kind : kMoving) {
+      if (number++ % kCaseStep != 0) continue;
       const std::vector<Time> times = times_by_size(sweep, kind, "", true, 2);
       for (std::size_t i = 1; i < times.size(); ++i) {
         const std::string where = sweep.machine + " " + std::to_string(sweep.ranks) + " " +
@@ -56,8 +59,10 @@ TEST(CollectiveSizes, MoreBytesTakeMoreTime) {
 
 // Where nothing is known of a library, the choice is as good as any algorithm by name that libraries have.
 TEST(CollectiveSizes, NoAlgorithmByNameIsMuchFasterThanTheChoice) {
+  int number = 0;
   for (const Sweep& sweep : kSweeps) {
     for (const CollectiveKind kind : kMoving) {
+      if (number++ % kCaseStep != 0) continue;
       const std::vector<Time> chosen = times_by_size(sweep, kind, "", false, 8);
       for (const std::string_view name : {"ring", "halving-doubling", "double-binary-tree"}) {
         const std::vector<Time> named = times_by_size(sweep, kind, name, false, 8);

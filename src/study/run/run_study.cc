@@ -180,27 +180,37 @@ LoweredJob lower_measured_job(const Run& run, std::int64_t iterations, Written w
   return job;
 }
 
-SteadyState steady_state_of(const Run& run, const Study& study, const CostModel& cost,
-                            SimulationOptions options, Written written) {
+// With what was played in its window, where that was asked for (`options` say how much of it is kept).
+struct SteadyPlay {
+  SteadyState steady;
+  std::optional<Result> in_window;
+};
+SteadyPlay steady_state_of(const Run& run, const Study& study, const CostModel& cost,
+                           const SimulationOptions& options, Written written) {
   // Intervals are for reports; searching for the steady state needs times only.
-  options.intervals = false;
+  SimulationOptions times = options, window = options;
+  times.intervals = false;
   std::map<std::int64_t, Result> results;
-  const auto play = [&](std::int64_t iterations) {
-    return simulate(lower_measured_job(run, iterations, written).graph, study, cost, options);
+  const auto play = [&](std::int64_t iterations, const SimulationOptions& how) {
+    return simulate(lower_measured_job(run, iterations, written).graph, study, cost, how);
   };
-  return find_steady_state(
-      [&](std::int64_t iterations) { return (results[iterations] = play(iterations)).iteration; },
+  SteadyPlay found;
+  found.steady = find_steady_state(
+      [&](std::int64_t iterations) { return (results[iterations] = play(iterations, times)).iteration; },
       [&](const SteadyState& steady) {
-        options.window = steady.window();
-        const Result in_window = play(steady.iterations);
-        options.window = {};
-        return is_equal_share(in_window, results[steady.iterations], steady.iterations);
+        window.window = steady.window();
+        found.in_window.reset();
+        found.in_window = play(steady.iterations, window);
+        return is_equal_share(*found.in_window, results[steady.iterations], steady.iterations);
       });
+  const TimeWindow last = window.window, kept = found.steady.window();
+  if (last.from != kept.from || last.until != kept.until) found.in_window.reset();
+  return found;
 }
 
 // Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.
 void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options, Written written) {
-  const SteadyState steady = steady_state_of(run, run.study, cost, options, written);
+  auto [steady, in_window] = steady_state_of(run, run.study, cost, options, written);
   // The graph that was lowered first has fewer iterations than it takes: it is made again with enough, and so
   // is what hangs on it.
   if (steady.iterations != run.iterations) {
@@ -210,7 +220,7 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
   }
   options.window = steady.window();
   run.simulated = steady.end;
-  run.result = simulate(run.graph, run.study, cost, options);
+  run.result = in_window ? *std::move(in_window) : simulate(run.graph, run.study, cost, options);
   keep_window(run.result, options.window, run.iterations);
   run.notes.push_back(
       fmt::format("schedule '{}' has no flush between iterations, so that gradients are of the weights of "
@@ -230,7 +240,10 @@ Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions op
   // What-if settings slow ranks and links down; without them it is the machine as described.
   Study ideal = run.study;
   ideal.what_if = {};
-  if (run.iterations > 1) return steady_state_of(run, ideal, cost, options, written).period;
+  if (run.iterations > 1) {
+    options.intervals = false;
+    return steady_state_of(run, ideal, cost, options, written).steady.period;
+  }
   options.intervals = false;
   return simulate(run.graph, ideal, cost, options).iteration;
 }
