@@ -294,6 +294,46 @@ TEST(RowStudy, RecipesNameWhatIsComputedAgainAndWhatStaysWide) {
   EXPECT_EQ(modules("DeepSeekV3", "H100", "BF16", "25.09"), (Parts{Part::layernorm, Part::moe_act}));
 }
 
+TEST(RowStudy, GraphsAreOfTheStepOrOfPartsOfLayers) {
+  MeasuredPlan row = small_row();
+  row.layers = row.hidden = row.heads = 0;
+  row.devices = row.data = row.expert = row.global_batch = 64;
+  row.tensor = row.pipeline = 1;
+  row.recompute = "";
+  row.source = "github NVIDIA-NeMo/Megatron-Bridge@067f987df:docs/performance-summary.md";
+  const auto scope = [&](const char* model, const char* device, const char* precision, const char* release) {
+    row.model = model;
+    row.device = device;
+    row.precision = precision;
+    row.notes = fmt::format("{} NeMo Container / Pre-Training Performance", release);
+    return study_of(row, "x.csv:2").plan.cuda_graph_scope;
+  };
+  constexpr Parts kRouting = {Part::moe_router, Part::moe_preprocess};
+  constexpr Parts kAll = {Part::attn, Part::mamba, Part::moe_router, Part::moe_preprocess};
+  EXPECT_EQ(scope("Nemotron_3_Nano", "H100", "FP8", "26.04"), Parts{Part::mamba});
+  EXPECT_EQ(scope("Nemotron_3_Nano", "GB200", "MXFP8", "26.04"), kAll);
+  EXPECT_EQ(scope("Nemotron_3_Super", "B200", "MXFP8", "26.04"), Parts{});
+  EXPECT_EQ(scope("Nemotron_3_Super", "B200", "NVFP4", "26.04"), kAll);
+  EXPECT_EQ(scope("Qwen3_30B_a3B", "B200", "MXFP8", "26.02"), kRouting);
+  EXPECT_EQ(scope("Qwen3_30B_a3B", "B200", "MXFP8", "26.02.01"), kAll);
+  EXPECT_EQ(scope("Qwen3_30B_a3B", "H100", "FP8", "26.04"), Parts{});
+  EXPECT_EQ(scope("Qwen3_30B_a3B", "GB200", "MXFP8", "26.06"), Parts{}) << "the whole step is one";
+  EXPECT_EQ(scope("Qwen3_30B_a3B (tokendrop)", "GB200", "FP8", "25.09"),
+            (Parts{Part::attn, Part::moe_layer}));
+  EXPECT_EQ(scope("DeepSeekV3", "GB200", "BF16", "25.09"), Parts{});
+  const auto told = [&](const char* notes) {
+    row.source = "github someone/megatron";
+    row.notes = notes;
+    return study_of(row, "x.csv:2").plan;
+  };
+  row.model = "Qwen3_30B_a3B";
+  EXPECT_TRUE(told("CUDA graphs").cuda_graph_scope.has(Part::moe_preprocess)) << "the host waits for counts";
+  EXPECT_NE(told("CUDA graphs").host, Host::compiled);
+  EXPECT_EQ(told("CUDA graphs, capacity factor 1.0").host, Host::compiled);
+  EXPECT_TRUE(told("CUDA graph per layer, capacity factor 1.0").cuda_graph_scope.has(Part::mlp_layer));
+  EXPECT_TRUE(told("cuda-graph-impl=transformer_engine").cuda_graph_scope.has(Part::attn));
+}
+
 TEST(RowStudy, TensorParallelismOverlapsWhereMegatronWasToldSo) {
   MeasuredPlan row = small_row();
   row.source = "github NVIDIA/Megatron-LM";
