@@ -411,7 +411,9 @@ bool repeats(const Program& program, std::uint32_t node, std::uint32_t period) {
 std::int64_t host_issues(const Graph& graph, const Program& program, std::uint32_t node) {
   if (program.has_parts(node)) return std::ssize(graph.parts[program.parts[node]]);
   if (program.lane[node] != Lane::device && program.lane[node] != Lane::communication) return 0;
-  return program.kind[node] == NodeKind::collective ? graph.collectives[program.payload[node]].issues : 1;
+  const std::uint64_t payload = program.payload[node];
+  if (program.kind[node] == NodeKind::compute) return graph.works[payload].issues;
+  return program.kind[node] == NodeKind::collective ? graph.collectives[payload].issues : 1;
 }
 
 Program written_out(const Program& program) {

@@ -90,13 +90,25 @@ std::string_view name_of(Part part) {
       return "rotary";
     case Part::activation:
       return "activation";
+    case Part::attn:
+      return "attn";
+    case Part::mamba:
+      return "mamba";
+    case Part::mlp_layer:
+      return "mlp";
+    case Part::moe_layer:
+      return "moe";
+    case Part::moe_router:
+      return "moe_router";
+    case Part::moe_preprocess:
+      return "moe_preprocess";
   }
   return "?";
 }
 
 std::vector<std::string_view> names_of(Parts parts) {
   std::vector<std::string_view> names;
-  for (unsigned i = 0; i <= static_cast<unsigned>(Part::activation); ++i) {
+  for (unsigned i = 0; i <= static_cast<unsigned>(Part::moe_preprocess); ++i) {
     if (parts.has(static_cast<Part>(i))) names.push_back(name_of(static_cast<Part>(i)));
   }
   return names;
@@ -116,6 +128,12 @@ std::span<const Part> widenable_parts() {
 
 std::span<const Part> fusable_parts() {
   static constexpr std::array kParts = {Part::norm, Part::rotary, Part::activation};
+  return kParts;
+}
+
+std::span<const Part> graphable_parts() {
+  static constexpr std::array kParts = {Part::attn,      Part::mamba,      Part::mlp_layer,
+                                        Part::moe_layer, Part::moe_router, Part::moe_preprocess};
   return kParts;
 }
 

@@ -198,6 +198,9 @@ struct Plan {
   Host host = Host::automatic;  // decided by prepare_study (study/run.h)
   std::optional<Time>
       issue_time;  // of an operator; none: the device's where the host is eager, 0 where compiled
+  // Parts of layers that a host which issues operators launches as one, each run of them in a pass
+  // (Megatron-Core's cuda_graph_scope).
+  Parts cuda_graph_scope;
   // Before they issue a collective the hosts of its group make sure that all issue the same one
   // (TORCH_DISTRIBUTED_DEBUG=DETAIL; docs/models/kernels.md#the-host).
   bool check_collectives = false;

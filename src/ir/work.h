@@ -74,6 +74,8 @@ struct Work {
   bool interpolated = false;       // `measured` lies between measured neighbours
   Kernel kernel = Kernel::any;
   Scaling scaling = Scaling::delayed;  // where `dtype` is narrower than 16 bits
+  // A host that issues nodes (Program::issue_time) needs as long for it as for so many of them.
+  std::int32_t issues = 1;
 
   friend bool operator==(const Work&, const Work&) = default;
 };

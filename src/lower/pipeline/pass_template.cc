@@ -29,36 +29,21 @@ std::int64_t experts_quantised_by(const Work& work) {
   return experts;
 }
 
-bool is_issued_alone(const PassStep& step, const Plan& plan) {
-  return step.kind == NodeKind::compute && !step.along && plan.host == Host::eager &&
-         issue_time_of(plan) > Time(0);
-}
-
-// What the device runs besides before a step.
-std::int64_t operators_before(const PassStep& step, const ShardedModel& model, const Plan& plan) {
-  return is_issued_alone(step, plan) ? experts_quantised_by(model.works[step.work]) : 0;
-}
-
 // Transformer Engine's GroupedLinear calls cuBLAS for every expert (nvte_multi_stream_cublas_gemm), with a
 // view, an operand and a hook of its own, which keeps an eager host four fifths as long as an operator
-// (docs/models/kernels.md). The device's time for all of them is that of the step.
-std::int64_t products_before(const PassStep& step, const Plan& plan) {
-  if (!is_issued_alone(step, plan) || plan.framework != Framework::megatron) return 0;
+// (docs/models/kernels.md). The device's time for all of them is that of the work.
+std::int32_t issues_of(const PassStep& step, const Work& work, const Plan& plan) {
+  if (plan.host != Host::eager || issue_time_of(plan) == Time(0)) return 1;
   constexpr std::int64_t kOperators = 4, kProducts = 5;
-  return ((step.products - 1) * kOperators + kProducts / 2) / kProducts;  // to the nearest
+  const std::int64_t products = plan.framework == Framework::megatron ? step.products - 1 : 0;
+  return static_cast<std::int32_t>(1 + experts_quantised_by(work) +
+                                   (products * kOperators + kProducts / 2) / kProducts);  // to the nearest
 }
 
 // PyTorch's collectives of tensor parallelism go through autograd and wrappers: an eager host needs for one
 // what it needs for three operators (docs/models/kernels.md).
 std::int32_t issues_of(const PassStep& step, const Plan& plan) {
   return keeps_exchanges_in_order(plan) && step.axis == GroupAxis::tensor ? 3 : 1;
-}
-
-Work operator_alone() {
-  Work work;
-  work.kind = WorkKind::copy;
-  work.bytes = Bytes(1);
-  return work;
 }
 
 // Tags of messages between stages are below this one (lower/pipeline/stage_program.cc).
@@ -121,21 +106,12 @@ class TemplateBuilder {
     // Where the step that would bring it is left out it comes by itself.
     made.along = step.along && is_issued_;
     is_issued_ = true;
-    const auto precede = [&](std::int64_t count, const Work& work) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        made.kind = NodeKind::compute;
-        made.payload = tables_.work(work);
-        place(made, needs);
-        needs = {{static_cast<std::uint32_t>(result_.steps.size() - 1)}, false};
-      }
-    };
-    precede(operators_before(step, model_, plan_), operator_alone());
-    precede(products_before(step, plan_), Work());
     if (step.kind == NodeKind::collective && step.axis == GroupAxis::tensor && !step.along &&
         keeps_exchanges_in_order(plan_) && last_computation_ != kLeftOut)
       needs.steps.push_back(last_computation_);
     made.kind = step.kind;
-    made.payload = payload(step);
+    if (step.kind == NodeKind::compute) made.issues = issues_of(step, model_.works[step.work], plan_);
+    made.payload = payload(step, made.issues);
     if (step.kind == NodeKind::collective) made.family = family_of(step);
     place(made, needs);
   }
@@ -189,8 +165,12 @@ class TemplateBuilder {
 
   // Works, collectives and messages are entries of the job's tables; equal ones are one entry, whichever
   // block they are from.
-  std::uint64_t payload(const PassStep& step) {
-    if (step.kind == NodeKind::compute) return tables_.work(model_.works[step.work]);
+  std::uint64_t payload(const PassStep& step, std::int32_t issues) {
+    if (step.kind == NodeKind::compute) {
+      Work work = model_.works[step.work];
+      work.issues = issues;
+      return tables_.work(work);
+    }
     if (step.kind == NodeKind::collective) {
       CollectiveCall call{step.collective, step.bytes, family_of(step)};
       call.routing = step.routing;

@@ -30,6 +30,7 @@ struct TemplateStep {
   bool enters = false;  // waits for whatever the pass as a whole waits for
   bool along = false;   // as PassStep::along
   std::uint32_t name = 0;
+  std::int32_t issues = 1;  // of a computation, as Work::issues
   std::uint64_t payload = 0;
   std::uint32_t family = kNoFamily;                // of a collective
   std::uint32_t first_wait = 0, end_of_waits = 0;  // into PassTemplate::waits
@@ -39,6 +40,12 @@ struct PassTemplate {
   std::vector<TemplateStep> steps;
   std::vector<std::uint32_t> waits;  // steps of the pass
   std::vector<std::uint32_t> ends;   // communications that no step waits for
+
+  std::size_t issues() const {
+    std::size_t sum = 0;
+    for (const TemplateStep& step : steps) sum += static_cast<std::size_t>(step.issues);
+    return sum;
+  }
 };
 
 enum class PassPart : std::uint8_t { whole, without_weight_gradients, weight_gradients };

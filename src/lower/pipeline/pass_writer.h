@@ -2,7 +2,8 @@
 //
 // Strictly, every step waits for the one before it. With overlapped communication, activations and input
 // gradients form one chain; weight gradients and what they alone need hang off it, and collectives run beside
-// them. Computations keep their order in either case.
+// them. Computations keep their order in either case. The steps of a CUDA graph go along with its first,
+// which launches it: all that are written one after the other while it is captured.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,8 @@ class PassWriter {
   }
   // Waits for `after` alone.
   std::uint32_t free(PassStep step, std::initializer_list<std::uint32_t> after) {
+    step.along = step.along || (captures_ && in_graph_);
+    in_graph_ = captures_ || (step.along && in_graph_);
     last_ = static_cast<std::uint32_t>(pass_.steps.size());
     pass_.steps.push_back(std::move(step));
     for (const std::uint32_t other : after) wait(last_, other);
@@ -56,11 +59,14 @@ class PassWriter {
   // What follows waits for this step.
   void set_chain(std::uint32_t step) { chain_ = step; }
   std::uint32_t new_tag() { return tag_++; }
+  // Whether what is written from now on is in a CUDA graph; returns whether it was before.
+  bool capture(bool captures) { return std::exchange(captures_, captures); }
 
   Pass take() { return std::move(pass_); }
 
  private:
   bool overlap_;
+  bool captures_ = false, in_graph_ = false;
   Pass pass_;
   std::uint32_t last_ = kNoStep, chain_ = kNoStep, tag_ = 0;
 };

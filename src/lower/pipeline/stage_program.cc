@@ -300,10 +300,11 @@ class StageEmitter {
     const auto number = static_cast<std::size_t>(&slot - slots_.data());
     cursor.fused = fuses_whole(number) ? &time_of(slot) : nullptr;
     list_passes(cursor);
-    // Steps are counted to compare shares of progress, not numbers: the two passes differ in length.
+    // Steps are counted, as the host issues them, to compare shares of progress, not numbers: the two passes
+    // differ in length.
     cursor.steps = cursor.steps_done = 0;
     for (const SlotPass& pass : cursor.passes)
-      cursor.steps += pass.fused != nullptr ? 1 : pass.steps->steps.size();
+      cursor.steps += pass.fused != nullptr ? 1 : pass.steps->issues();
     cursor.first_of_iteration = cursor.last_of_iteration = false;
     if (slot.action == PipelineAction::forward) {
       auto seen = forwards_seen_[static_cast<std::size_t>(slot.chunk)].begin() +
@@ -388,7 +389,7 @@ class StageEmitter {
           computed = true;
         }
         append(cursor, pass, step);
-        ++cursor.steps_done;
+        cursor.steps_done += static_cast<std::size_t>(step.issues);
       }
       end_pass(cursor, pass);
     }

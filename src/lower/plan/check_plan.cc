@@ -159,6 +159,16 @@ void check_wide_layers(const Plan& plan, const Model& model, const std::string& 
   }
 }
 
+// What experts get is known to the device alone, and the host waits for it, which no graph can (Megatron-Core
+// refuses it, too).
+void check_graphs(const Plan& plan, const ModelFacts& facts, const std::string& where) {
+  if (!plan.cuda_graph_scope.has(Part::moe_layer) || facts.experts == 0 || plan.expert_capacity > 0) return;
+  throw Error(where, "plan.cuda_graph_scope moe, where the host waits for the number of every expert's rows",
+              "plan.expert_capacity gives all the same, or plan.cuda_graph_scope could have moe_router and "
+              "moe_preprocess instead",
+              {"plan.cuda_graph_scope", "plan.expert_capacity"});
+}
+
 }  // namespace
 
 void check_plan_for_model(const Plan& plan, const Model& model, const std::string& where) {
@@ -167,6 +177,7 @@ void check_plan_for_model(const Plan& plan, const Model& model, const std::strin
   check_expert_degrees(plan, model.facts, where);
   check_stages(plan, model, where);
   check_wide_layers(plan, model, where);
+  check_graphs(plan, model.facts, where);
 }
 
 }  // namespace armilla

@@ -98,8 +98,12 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(!plan.embedding_parallel && plan.tensor > 1 && !any(is_table), "embedding_parallel",
        "the model has no table of tokens");
   note(plan.check_collectives && plan.ranks == 1, "check_collectives", "a single rank exchanges nothing");
-  note(plan.check_collectives && plan.ranks > 1 && issue_time_of(plan) == Time(0), "check_collectives",
-       "plan.host compiled issues a step as one");
+  constexpr std::string_view kOneProgram = "plan.host compiled issues a step as one";
+  const bool is_one = issue_time_of(plan) == Time(0);
+  note(plan.check_collectives && plan.ranks > 1 && is_one, "check_collectives", kOneProgram);
+  note(is_one, "cuda_graph_scope", kOneProgram);
+  note(!is_one && !any([&](const Operator& op) { return op.parts.meets(plan.cuda_graph_scope); }),
+       "cuda_graph_scope", "the model has none of these parts");
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);

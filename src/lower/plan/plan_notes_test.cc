@@ -124,14 +124,18 @@ TEST(PlanNotes, WhatFrameworksDoNeedsSomethingToDoItWith) {
   request.places = {{"tensor_method", "plan.tensor_method"},
                     {"fused_elementwise", "plan.fused_elementwise"},
                     {"fused_experts", "plan.fused_experts"},
-                    {"check_collectives", "plan.check_collectives"}};
+                    {"check_collectives", "plan.check_collectives"},
+                    {"cuda_graph_scope", "plan.cuda_graph_scope"}};
   Plan plan;
   plan.fused_experts = plan.check_collectives = true;
+  plan.cuda_graph_scope = {Part::attn};
+  plan.host = Host::eager;
   EXPECT_THAT(
       settings_without_effect(request, plan, {}),
       ElementsAre("plan.tensor_method has no effect: plan.sequence_parallel does not share out tokens",
                   "plan.fused_elementwise has no effect: the model has none of these parts",
                   "plan.check_collectives has no effect: a single rank exchanges nothing",
+                  "plan.cuda_graph_scope has no effect: the model has none of these parts",
                   "plan.fused_experts has no effect: the model has no experts"));
   const std::string text =
       "family: mixtral\nlayers: 2\nhidden: 256\nheads: 4\nvocabulary: 8192\nsequence: 512\n"
@@ -143,6 +147,7 @@ TEST(PlanNotes, WhatFrameworksDoNeedsSomethingToDoItWith) {
   EXPECT_THAT(
       settings_without_effect(request, plan, model),
       ElementsAre("plan.check_collectives has no effect: plan.host compiled issues a step as one",
+                  "plan.cuda_graph_scope has no effect: plan.host compiled issues a step as one",
                   "plan.fused_experts has no effect: experts have products of other than multiples of "
                   "256, biases or no gate"));
   plan.host = Host::eager;

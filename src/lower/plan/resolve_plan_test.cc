@@ -441,6 +441,22 @@ TEST(CheckPlanForModel, LayersThatStayWideAreThere) {
             "  hint: plan.wide_last_layers can be at most 2");
 }
 
+// Nobody can wait within a graph.
+TEST(CheckPlanForModel, ExpertsAreInAGraphWhereTheirRowsAreKnown) {
+  const auto with_capacity = [](double capacity) {
+    return model_refusal([&](Plan& p, Model& m) {
+      m.facts.experts = 8;
+      p.cuda_graph_scope = {Part::moe_layer};
+      p.expert_capacity = capacity;
+    });
+  };
+  EXPECT_EQ(with_capacity(1), "no error");
+  EXPECT_EQ(with_capacity(0),
+            "plan: plan.cuda_graph_scope moe, where the host waits for the number of every expert's rows\n"
+            "  hint: plan.expert_capacity gives all the same, or plan.cuda_graph_scope could have moe_router "
+            "and moe_preprocess instead");
+}
+
 TEST(ResolvePlan, SchedulesAreKnownByName) {
   EXPECT_EQ(refusal([](PlanRequest& r) {
               r.plan.schedule = "1f2b";

@@ -288,7 +288,7 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 std::string division_of(const Plan& plan) {
   return fmt::format(
       "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} "
-      "{} {} {} {} {} {}",
+      "{} {} {} {} {} {} {}",
       plan.tensor, plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
       name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
       name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed, name_of(plan.precision),
@@ -299,7 +299,7 @@ std::string division_of(const Plan& plan) {
       plan.wide_first_layers, plan.wide_last_layers, plan.wide_modules.bits(), plan.expert_capacity,
       name_of(plan.scaling), plan.overlap_tensor_gradients, plan.channels_last, plan.fp8_attention,
       plan.fused_experts, fused_elementwise_of(plan).bits(), name_of(tensor_method_of(plan)),
-      shares_out_tensors(plan), plan.zero_stage >= 2);
+      shares_out_tensors(plan), plan.zero_stage >= 2, plan.cuda_graph_scope.bits());
 }
 
 }  // namespace armilla

@@ -174,6 +174,61 @@ TEST(WideParts, ComputeInBf16) {
   EXPECT_THAT(product_types(parts, "mtp.0"), Each(DType::bf16));
 }
 
+// Of a pass, what the host issues; the rest goes along with it.
+std::vector<std::string> issued(const ShardedModel& model, const Pass& pass) {
+  std::vector<std::string> names;
+  for (const PassStep& step : pass.steps) {
+    if (!step.along) names.emplace_back(model.names[step.name]);
+  }
+  return names;
+}
+
+TEST(CudaGraphs, AreLaunchedWithTheirFirstStep) {
+  Plan plan = plan_by_degrees({}, 2);
+  const auto sharded = [&](Parts scope) {
+    plan.cuda_graph_scope = scope;
+    return shard_model(of_experts(), plan, 0, "plan");
+  };
+  const ShardedModel none = sharded({});
+  const BlockShape& eager = shape_named(none, "layers.0");
+  EXPECT_EQ(issued(none, eager.forward).size(), eager.forward.steps.size());
+  // Up to the all-to-all all is one; gradients come the other way.
+  const ShardedModel routing = sharded({Part::attn, Part::moe_router, Part::moe_preprocess});
+  const BlockShape& graphed = shape_named(routing, "layers.0");
+  EXPECT_THAT(issued(routing, graphed.forward),
+              ElementsAre("attention.norm", "mlp.dispatch: all-to-all", "mlp.experts.gate_up",
+                          "mlp.experts.activation", "mlp.experts.down", "mlp.combine: all-to-all",
+                          "mlp.combine", "mlp.add"));
+  EXPECT_EQ(graphed.forward.steps.size(), eager.forward.steps.size());
+  const std::vector<std::string> backward = issued(routing, graphed.backward);
+  ASSERT_GE(backward.size(), 2U);
+  EXPECT_EQ(backward[backward.size() - 2], "mlp.dispatch: all-to-all");
+  const ShardedModel router = sharded({Part::moe_router});
+  EXPECT_THAT(issued(router, shape_named(router, "layers.0").forward),
+              testing::IsSupersetOf({"attention.qkv", "mlp.norm", "mlp.dispatch"}));
+  // Experts of a fixed size can be in one with all around them, all-to-alls included.
+  plan.expert_capacity = 1;
+  const ShardedModel layer = sharded({Part::attn, Part::moe_layer});
+  EXPECT_THAT(issued(layer, shape_named(layer, "layers.0").forward), ElementsAre("attention.norm"));
+  EXPECT_EQ(issued(layer, shape_named(layer, "layers.0").backward).size(), 1U);
+  EXPECT_NE(division_of(plan), division_of(Plan()));
+}
+
+TEST(CudaGraphs, AreOfMambaAndOfMlps) {
+  Plan plan = plan_of(1);
+  plan.cuda_graph_scope = {Part::mlp_layer};
+  const ShardedModel mlps = shard_model(dense(), plan, 0, "plan");
+  EXPECT_THAT(issued(mlps, shape_named(mlps, "layers.0").forward), testing::Contains("mlp.norm"));
+  EXPECT_THAT(issued(mlps, shape_named(mlps, "layers.0").forward),
+              testing::Not(testing::Contains("mlp.gate_up")));
+  plan.cuda_graph_scope = {Part::mamba};
+  const Model hybrid =
+      described("family: hybrid\npattern: M*\nstate_space: {inner: 128, state: 16, heads: 4}\n");
+  const ShardedModel layers = shard_model(hybrid, plan, 0, "plan");
+  EXPECT_EQ(issued(layers, shape_named(layers, "layers.0").forward).size(), 1U);
+  EXPECT_GT(issued(layers, shape_named(layers, "layers.1").forward).size(), 1U);
+}
+
 const Work& work_named(const ShardedModel& model, const Pass& pass, const std::string& name) {
   for (const PassStep& step : pass.steps) {
     if (step.kind == NodeKind::compute && model.names[step.name] == name) return model.works[step.work];

@@ -69,6 +69,7 @@ class BlockWriter {
         std::min(checkpoint, stops_early(plan_) ? end_of_what_is_read(model_, block_) : block_.end);
     write_forward(writer, end);
     if (end < checkpoint && op(end).saves == Saves::inputs) {
+      capture(writer, end);
       for (const Entry& entry : entries_) {
         if (entry.first == end && entry.forward && keeps_gathered(entry))
           convert(writer, end, *entry.forward, Phase::forward);
@@ -101,6 +102,7 @@ class BlockWriter {
     const RepeatedOperators repeated =
         repeated_operators(model_, block_, layout_, floats_, plan_.host == Host::compiled);
     for (std::uint32_t i = block_.first; i < block_.end;) {
+      capture(writer, i);
       const Share share = repeated.shares[i - block_.first];
       const bool is_whole = share.part == share.of;
       if (!layout_.degrees.gathers_again) {
@@ -126,6 +128,7 @@ class BlockWriter {
     for (std::uint32_t i = block_.end; i-- > block_.first;) {
       const CoreRun* run = run_of(i);
       const std::uint32_t first = run != nullptr ? run->first : i;
+      capture(writer, i);
       if (run != nullptr) {
         write_run(writer, *run, true);
       } else {
@@ -144,6 +147,11 @@ class BlockWriter {
       gather_for(writer, i);
       i = step_forward(writer, i);
     }
+  }
+
+  // Of an operator, but for its all-to-alls.
+  void capture(PassWriter& writer, std::uint32_t i) const {
+    writer.capture(op(i).parts.meets(plan_.cuda_graph_scope));
   }
 
   const Operator& op(std::uint32_t i) const { return model_.operators[i]; }
@@ -171,6 +179,7 @@ class BlockWriter {
   // What is written in one step with operator i needs gathered: a run of core attention is written in one go,
   // so whatever its operators need comes before all of it.
   void gather_for(PassWriter& writer, std::uint32_t i) {
+    capture(writer, i);
     const CoreRun* run = run_of(i);
     gather(writer, i, run != nullptr ? run->end - 1 : i);
   }
@@ -307,6 +316,7 @@ class BlockWriter {
       return run->end;
     }
     const Operator& here = op(i);
+    capture(writer, i);
     bring_home(writer, i);
     const Exit exit = narrow_exit(i);
     const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) {
@@ -418,7 +428,10 @@ class BlockWriter {
     step.routing = routing;
     step.counted_on_device = to_experts && phase == Phase::forward && plan_.expert_capacity == 0;
     step.processors = exchange_processors(plan_, model_.facts);
+    // Graphs of what comes before and after end here.
+    const bool captured = writer.capture(plan_.cuda_graph_scope.has(Part::moe_layer));
     communicate(writer, std::move(step));
+    writer.capture(captured);
   }
 
   // Weight gradients that were put off run beside what comes now.
@@ -501,6 +514,7 @@ class BlockWriter {
   // Collectives that end the operator's input gradient; then the weight gradients that were held back for
   // them.
   void leave(PassWriter& writer, std::uint32_t i) {
+    capture(writer, i);
     for (const Entry& entry : entries_) {
       if (entry.backward && entry.first_gradient == i) {
         convert(writer, i, *entry.backward, Phase::input_gradient);
@@ -512,7 +526,9 @@ class BlockWriter {
   void flush(PassWriter& writer) {
     // Without work there is no weight gradient. Where gradients are not accumulated in the product itself
     // (Megatron's gradient_accumulation_fusion), adding them to the sum is a pass of its own.
+    const bool captured = writer.capture(false);
     for (const Pending& waiting : pending_) {
+      capture(writer, waiting.op);
       const OperatorWork& shares = work(waiting.op);
       PassStep step = compute(waiting.op, Phase::weight_gradient, shares.weight_gradient);
       if (step.work == kNoStep) continue;
@@ -523,6 +539,7 @@ class BlockWriter {
                   {product});
     }
     pending_.clear();
+    writer.capture(captured);
   }
 
   struct Pending {

@@ -26,32 +26,41 @@ TensorId add_attention_norm(DescribedBuilder& b, const ModelDescription& d, Tens
 }
 TensorId add_mlp_norm(DescribedBuilder& b, TensorId x, bool experts) {
   const PartScope part(b, experts ? Part::layernorm : Part::mlp);
+  if (!experts) return b.norm("mlp.norm", x);
+  const PartScope router(b, Part::moe_router);
   return b.norm("mlp.norm", x);
 }
 
-TensorId add_decoder_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, bool experts) {
+TensorId add_attention_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  const PartScope part(b, Part::attn);
   const TensorId normed = add_attention_norm(b, d, x);
   const TensorId attended = add_attention(b, d, "attention", normed, normed, true);
   // The output projection leaves its bias to the residual: a row-parallel product adds it after the
   // reduction.
-  const TensorId middle = b.residual("attention", attended, x, d.projection_bias);
+  return b.residual("attention", attended, x, d.projection_bias);
+}
+
+// Of `x`, added to `residual`.
+TensorId add_mlp_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, TensorId residual,
+                       bool experts) {
+  const PartScope part(b, experts ? Part::moe_layer : Part::mlp_layer);
+  const TensorId normed = add_mlp_norm(b, x, experts);
+  if (experts) return b.residual("mlp", add_experts(b, d, normed), residual, false);
+  return b.residual("mlp", add_mlp(b, d, normed), residual, d.mlp_bias);
+}
+
+TensorId add_decoder_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, bool experts) {
+  const TensorId middle = add_attention_layer(b, d, x);
   // GPT-NeoX's parallel residual: the MLP reads the block's input, too, while both results are added to it.
-  const TensorId input = add_mlp_norm(b, d.parallel_residual ? x : middle, experts);
-  if (experts) return b.residual("mlp", add_experts(b, d, input), middle, false);
-  return b.residual("mlp", add_mlp(b, d, input), middle, d.mlp_bias);
+  return add_mlp_layer(b, d, d.parallel_residual ? x : middle, middle, experts);
 }
 
 // A hybrid's layer is one part with its norm and its residual.
 TensorId add_part(DescribedBuilder& b, const ModelDescription& d, TensorId x, char letter) {
-  if (letter == 'M') return b.residual("ssm", add_state_space(b, d, b.norm("ssm.norm_in", x)), x, false);
-  if (letter == '*') {
-    const TensorId normed = add_attention_norm(b, d, x);
-    return b.residual("attention", add_attention(b, d, "attention", normed, normed, true), x,
-                      d.projection_bias);
-  }
-  const TensorId normed = add_mlp_norm(b, x, letter == 'E');
-  if (letter == 'E') return b.residual("mlp", add_experts(b, d, normed), x, false);
-  return b.residual("mlp", add_mlp(b, d, normed), x, d.mlp_bias);
+  if (letter == '*') return add_attention_layer(b, d, x);
+  if (letter != 'M') return add_mlp_layer(b, d, x, x, letter == 'E');
+  const PartScope part(b, Part::mamba);
+  return b.residual("ssm", add_state_space(b, d, b.norm("ssm.norm_in", x)), x, false);
 }
 
 TensorId add_embedding(DescribedBuilder& b, const ModelDescription& d, Shared& shared) {

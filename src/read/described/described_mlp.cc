@@ -5,7 +5,7 @@ namespace armilla {
 namespace {
 
 TensorId add_shared_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
-  const PartScope part(b, Part::shared_experts);
+  const PartScope part(b, Part::shared_experts), router(b, Part::moe_router);
   const std::int64_t width = d.experts.shared_feed_forward;
   const bool gated = is_gated(d.activation);
   // Shared experts see every token and take no part in the exchange: an MLP beside the routed ones.
@@ -58,6 +58,7 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
   const std::int64_t tokens = b.elements_of(x) / d.hidden;
   // Scores are fp32: routers select by small differences (Fedus et al. 2022, section 2.4, compute them in
   // higher precision).
+  const Parts whole = b.enter(Part::moe_router);
   const TensorId scores =
       b.product("mlp.router", x, experts.count, {Split::tokens, 0, false, nullptr, DType::fp32});
 
@@ -70,16 +71,19 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
   topk.forward.kind = WorkKind::vector;
   topk.forward.flops = Flops(checked_multiply(score_count, 5, topk.name));
   topk.saves = Saves::output;
+  b.set_parts(whole);
 
   // Each token is copied to `active` experts: so many rows are exchanged and computed.
   const std::int64_t rows = checked_multiply(tokens, experts.active, "mlp.dispatch");
   const std::int64_t width = experts.latent > 0 ? experts.latent : d.hidden;
+  b.enter(Part::moe_preprocess);
   const TensorId seen = experts.latent > 0 ? add_latent_projection(b, "mlp.latent_down", x, width) : x;
   const TensorId sent = b.tensor("mlp.dispatch", {rows, width});
   Operator& dispatch = b.add("mlp.dispatch", "Permute", {seen, chosen}, {sent});
   dispatch.exchange = Exchange::dispatch;
   dispatch.saves = Saves::nothing;
   dispatch.forward.kernel = Kernel::permute;
+  b.set_parts(whole);
 
   const TensorId up =
       b.expert_product(gated ? "mlp.experts.gate_up" : "mlp.experts.fc1", sent, experts.count,

@@ -283,6 +283,8 @@ void read_host(const Config& config, Plan& plan) {
     plan.fused_elementwise = read_parts(*fused, fusable_parts());
   set_given(config, "fused_experts", plan.fused_experts);
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
+  if (const auto scope = config.find("cuda_graph_scope"))
+    plan.cuda_graph_scope = read_parts(*scope, graphable_parts());
   set_given(config, "check_collectives", plan.check_collectives);
 }
 

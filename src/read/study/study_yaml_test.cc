@@ -182,6 +182,8 @@ TEST(StudyYaml, ReadsPartsOfLayers) {
   EXPECT_EQ(wide.wide_first_layers, 1);
   EXPECT_EQ(wide.wide_last_layers, 2);
   EXPECT_EQ(wide.wide_modules, (Parts{Part::attention, Part::prediction}));
+  EXPECT_EQ(plan({"plan.cuda_graph_scope=[attn, mlp]"}).cuda_graph_scope,
+            (Parts{Part::attn, Part::mlp_layer}));
   const Plan masks = plan({"plan.expert_dispatch=one-hot", "plan.expert_capacity=1.25"});
   EXPECT_EQ(masks.expert_dispatch, ExpertDispatch::one_hot);
   EXPECT_EQ(masks.expert_capacity, 1.25);

@@ -52,7 +52,7 @@ Graph with_host_nodes(const Graph& graph, Time issue) {
   return explicit_graph;
 }
 
-// Some along with the one before.
+// Some along with the one before, some for longer than others.
 TEST(Host, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
   std::mt19937 random(11);
   const Study study = study_of({dimension(DimensionKind::ring, 4)});
@@ -64,8 +64,15 @@ TEST(Host, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
       for (std::uint32_t node = 0; node < program.size(); ++node) {
         if (random() % 4 == 0) before.push_back(node);
       }
-      const std::uint32_t node =
-          program.add(NodeKind::delay, Phase::other, 1, -1, random() % 2'000'000, before);
+      const std::uint64_t duration = random() % 2'000'000;
+      const bool is_work = random() % 2 == 0;
+      if (is_work) {
+        Work& work = graph.works.emplace_back();
+        work.measured = Time(static_cast<std::int64_t>(duration));
+        work.issues = static_cast<std::int32_t>(1 + random() % 4);
+      }
+      const std::uint32_t node = program.add(is_work ? NodeKind::compute : NodeKind::delay, Phase::other, 1,
+                                             -1, is_work ? graph.works.size() - 1 : duration, before);
       if (random() % 6 == 0) {
         program.lane.back() = Lane::none;
       } else if (random() % 3 == 0) {

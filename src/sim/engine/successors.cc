@@ -31,7 +31,8 @@ bool stops_hosts(const Graph& graph) {
 // Whether what a host does with a node depends on more than the node's lane and parts.
 bool concerns_hosts(const Graph& graph) {
   return stops_hosts(graph) ||
-         std::ranges::any_of(graph.collectives, [](const auto& call) { return call.issues > 1; });
+         std::ranges::any_of(graph.collectives, [](const auto& call) { return call.issues > 1; }) ||
+         std::ranges::any_of(graph.works, [](const auto& work) { return work.issues > 1; });
 }
 
 // Of nodes that a host issues: where it stops.

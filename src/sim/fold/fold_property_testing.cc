@@ -495,6 +495,8 @@ void RandomJobs::add_computation() {
   for (std::size_t p = 0; p < job_.graph.programs.size(); ++p) {
     Work work;
     work.flops = Flops(100 * (1 + pick(ties_ ? 1 : 3)));
+    // Some take the host longer (without a draw of their own).
+    work.issues = work.flops.value == 200 ? 3 : 1;
     job_.graph.works.push_back(work);
     append(p, NodeKind::compute, job_.graph.works.size() - 1);
   }

@@ -32,12 +32,12 @@ struct Recipe {
   std::string_view model = {};   // that the row's begins with
   std::string_view device = {};  // that the row's name of it has
   int first = 0, last = kLast;
-  std::string_view precision = {};  // as of Recomputed
+  std::string_view precision = {};  // as of Named
   std::int64_t stages = 0;          // of the pipeline; 0: any
   bool over_chunks = false;         // with several model chunks per rank alone
   bool overlaps = false;            // moe_a2a_overlap
-  bool is_graph = false;       // cuda_graph_impl full_iteration, with fused experts; of 25.09 cuda_graphs
-  bool fp8_attention = false;  // fp8_dot_product_attention
+  bool is_graph = false;            // cuda_graph_impl full_iteration, with fused experts
+  bool fp8_attention = false;       // fp8_dot_product_attention
   // moe_flex_dispatcher_backend, DeepEP or HybridEP, which send a token once to every rank with
   // experts of it.
   bool once_per_rank = false;
@@ -77,9 +77,6 @@ constexpr std::array kRecipes = {
            .fp8_attention = true},
     Recipe{
         .model = "gpt oss", .device = "gb", .first = kWholeGraphs, .precision = "mx", .fp8_attention = true},
-    // Tokens are dropped there, so that buffers have fixed sizes (run_script.py of v0.1.0).
-    Recipe{.model = "qwen3 30b", .device = "b200", .last = 250999, .is_graph = true},
-    Recipe{.model = "qwen3", .device = "gb200", .last = 250999, .is_graph = true},
     Recipe{.model = "qwen3", .device = "h100", .first = 251100, .over_chunks = true, .overlaps = true},
     Recipe{.model = "qwen3",
            .device = "b200",
@@ -112,94 +109,146 @@ constexpr std::array kRecipes = {
     Recipe{.model = "nemotron 3", .first = 260200, .once_per_rank = true},
 };
 
-// What recipes compute again in the backward pass (recompute_modules of workload_base_configs.py in the tags
-// v0.1.0 for 25.09, v0.2.0 for 25.11, v0.3.0 for 26.02, v0.3.1 for 26.02.01, v0.4.0 for 26.04, v0.4.2 for
-// 26.04.01, v0.5.0 for 26.06, and of perf_recipes in v0.6.0 for 26.08): the first row that fits counts.
-// `variant` is a word of the row's model. Precisions: bf16; cs, by current scaling ("FP8"); mx; nvfp4.
-struct Recomputed {
+// Parts of layers that recipes name (workload_base_configs.py in the tags v0.1.0 for 25.09, v0.2.0 for 25.11,
+// v0.3.0 for 26.02, v0.3.1 for 26.02.01, v0.4.0 for 26.04, v0.4.2 for 26.04.01, v0.5.0 for 26.06, v0.5.1 for
+// 26.06.01, and perf_recipes in v0.6.0 for 26.08): of a table the first row that fits counts. `variant` is a
+// word of the row's model. Precisions: bf16; cs, by current scaling ("FP8"); mx; nvfp4.
+struct Named {
   std::string_view model = {}, device = {};
   int first = 0, last = kLast;
   std::string_view precision = {}, variant = {};
   std::int64_t stages = 0;  // of the pipeline; 0: any
   Parts modules = {};
 };
+// What they compute again in the backward pass (recompute_modules).
 constexpr std::array kRecomputed = {
-    Recomputed{.model = "deepseekv3", .device = "h100", .modules = {Part::mla_up_proj, Part::mlp}},
-    Recomputed{.model = "deepseekv3",
-               .device = "gb200",
-               .last = 250999,
-               .variant = "tokendrop",
-               .modules = {Part::mla_up_proj}},
-    Recomputed{
+    Named{.model = "deepseekv3", .device = "h100", .modules = {Part::mla_up_proj, Part::mlp}},
+    Named{.model = "deepseekv3",
+          .device = "gb200",
+          .last = 250999,
+          .variant = "tokendrop",
+          .modules = {Part::mla_up_proj}},
+    Named{
         .model = "deepseekv3", .device = "gb200", .last = 250999, .modules = {Part::mla_up_proj, Part::mlp}},
-    Recomputed{.model = "deepseekv3", .device = "gb200", .last = 260299, .modules = {Part::mla_up_proj}},
-    Recomputed{.model = "deepseekv3", .device = "gb200", .precision = "bf16", .modules = {Part::mla_up_proj}},
-    Recomputed{.model = "deepseekv3",
-               .device = "gb200",
-               .first = kWholeGraphs,
-               .precision = "mx",
-               .modules = {Part::mla_up_proj}},
-    Recomputed{.model = "deepseekv3", .device = "gb200", .modules = {Part::mlp}},
-    Recomputed{.model = "deepseekv3", .device = "gb300", .last = 251199, .modules = {Part::moe_act}},
-    Recomputed{.model = "deepseekv3", .device = "gb300", .precision = "bf16", .modules = {Part::moe_act}},
-    Recomputed{.model = "deepseekv3", .device = "gb300", .first = kWholeGraphs, .precision = "mx"},
-    Recomputed{.model = "deepseekv3", .device = "gb300", .modules = {Part::mla_up_proj}},
-    Recomputed{.model = "deepseekv3",
-               .device = "b300",
-               .first = 260200,
-               .last = 260299,
-               .precision = "bf16",
-               .modules = {Part::mla_up_proj, Part::moe_act, Part::layernorm}},
-    Recomputed{.model = "deepseekv3",
-               .device = "b200",
-               .first = 260401,
-               .stages = 8,
-               .modules = {Part::mla_up_proj, Part::mlp}},
-    Recomputed{.model = "deepseekv3",
-               .device = "b200",
-               .first = kWholeGraphs,
-               .precision = "mx",
-               .modules = {Part::mla_up_proj, Part::mlp}},
-    Recomputed{.model = "kimi k2", .device = "gb300", .first = 260201, .modules = {Part::mla_up_proj}},
-    Recomputed{.model = "deepseekv3",
-               .device = "b200",
-               .first = kWholeGraphs,
-               .precision = "nvfp4",
-               .modules = {Part::mla_up_proj, Part::layernorm, Part::moe_act}},
-    Recomputed{.model = "deepseekv3", .device = "b", .modules = {Part::mla_up_proj}},
-    Recomputed{.model = "gpt oss", .device = "gb300"},
-    Recomputed{.model = "gpt oss", .device = "b300"},
-    Recomputed{.model = "gpt oss", .device = "gb200", .first = kWholeGraphs, .precision = "mx"},
-    Recomputed{.model = "gpt oss", .modules = {Part::layernorm, Part::moe_act}},
-    Recomputed{.model = "qwen3"},
-    Recomputed{.model = "nemotron 3 nano",
-               .device = "h100",
-               .precision = "bf16",
-               .modules = {Part::moe, Part::layernorm}},
-    Recomputed{.model = "nemotron 3 nano",
-               .device = "h100",
-               .last = 260699,
-               .modules = {Part::moe, Part::layernorm, Part::core_attn, Part::moe_act}},
-    Recomputed{.model = "nemotron 3 nano", .device = "h100", .modules = {Part::layernorm}},
-    Recomputed{.model = "nemotron 3 nano"},
-    Recomputed{.model = "nemotron 3 super",
-               .device = "b200",
-               .precision = "bf16",
-               .modules = {Part::moe_act, Part::moe, Part::layernorm, Part::core_attn}},
-    Recomputed{.model = "nemotron 3 super",
-               .device = "b200",
-               .precision = "mx",
-               .modules = {Part::moe_act, Part::layernorm}},
-    Recomputed{.model = "nemotron 3 super", .device = "b300", .precision = "mx"},
-    Recomputed{.model = "nemotron 3 super", .device = "b300", .modules = {Part::moe_act, Part::layernorm}},
-    Recomputed{.model = "nemotron 3 super", .device = "b"},
-    Recomputed{.model = "nemotron 3 ultra", .modules = {Part::moe_act}},
-    Recomputed{.model = "nemotron 3 5 lightning",
-               .device = "h100",
-               .precision = "bf16",
-               .modules = {Part::moe_act, Part::layernorm}},
-    Recomputed{.model = "nemotron 3 5 lightning"},
-    Recomputed{.model = "llama3", .device = "b"},
+    Named{.model = "deepseekv3", .device = "gb200", .last = 260299, .modules = {Part::mla_up_proj}},
+    Named{.model = "deepseekv3", .device = "gb200", .precision = "bf16", .modules = {Part::mla_up_proj}},
+    Named{.model = "deepseekv3",
+          .device = "gb200",
+          .first = kWholeGraphs,
+          .precision = "mx",
+          .modules = {Part::mla_up_proj}},
+    Named{.model = "deepseekv3", .device = "gb200", .modules = {Part::mlp}},
+    Named{.model = "deepseekv3", .device = "gb300", .last = 251199, .modules = {Part::moe_act}},
+    Named{.model = "deepseekv3", .device = "gb300", .precision = "bf16", .modules = {Part::moe_act}},
+    Named{.model = "deepseekv3", .device = "gb300", .first = kWholeGraphs, .precision = "mx"},
+    Named{.model = "deepseekv3", .device = "gb300", .modules = {Part::mla_up_proj}},
+    Named{.model = "deepseekv3",
+          .device = "b300",
+          .first = 260200,
+          .last = 260299,
+          .precision = "bf16",
+          .modules = {Part::mla_up_proj, Part::moe_act, Part::layernorm}},
+    Named{.model = "deepseekv3",
+          .device = "b200",
+          .first = 260401,
+          .stages = 8,
+          .modules = {Part::mla_up_proj, Part::mlp}},
+    Named{.model = "deepseekv3",
+          .device = "b200",
+          .first = kWholeGraphs,
+          .precision = "mx",
+          .modules = {Part::mla_up_proj, Part::mlp}},
+    Named{.model = "kimi k2", .device = "gb300", .first = 260201, .modules = {Part::mla_up_proj}},
+    Named{.model = "deepseekv3",
+          .device = "b200",
+          .first = kWholeGraphs,
+          .precision = "nvfp4",
+          .modules = {Part::mla_up_proj, Part::layernorm, Part::moe_act}},
+    Named{.model = "deepseekv3", .device = "b", .modules = {Part::mla_up_proj}},
+    Named{.model = "gpt oss", .device = "gb300"},
+    Named{.model = "gpt oss", .device = "b300"},
+    Named{.model = "gpt oss", .device = "gb200", .first = kWholeGraphs, .precision = "mx"},
+    Named{.model = "gpt oss", .modules = {Part::layernorm, Part::moe_act}},
+    Named{.model = "qwen3"},
+    Named{.model = "nemotron 3 nano",
+          .device = "h100",
+          .precision = "bf16",
+          .modules = {Part::moe, Part::layernorm}},
+    Named{.model = "nemotron 3 nano",
+          .device = "h100",
+          .last = 260699,
+          .modules = {Part::moe, Part::layernorm, Part::core_attn, Part::moe_act}},
+    Named{.model = "nemotron 3 nano", .device = "h100", .modules = {Part::layernorm}},
+    Named{.model = "nemotron 3 nano"},
+    Named{.model = "nemotron 3 super",
+          .device = "b200",
+          .precision = "bf16",
+          .modules = {Part::moe_act, Part::moe, Part::layernorm, Part::core_attn}},
+    Named{.model = "nemotron 3 super",
+          .device = "b200",
+          .precision = "mx",
+          .modules = {Part::moe_act, Part::layernorm}},
+    Named{.model = "nemotron 3 super", .device = "b300", .precision = "mx"},
+    Named{.model = "nemotron 3 super", .device = "b300", .modules = {Part::moe_act, Part::layernorm}},
+    Named{.model = "nemotron 3 super", .device = "b"},
+    Named{.model = "nemotron 3 ultra", .modules = {Part::moe_act}},
+    Named{.model = "nemotron 3 5 lightning",
+          .device = "h100",
+          .precision = "bf16",
+          .modules = {Part::moe_act, Part::layernorm}},
+    Named{.model = "nemotron 3 5 lightning"},
+    Named{.model = "llama3", .device = "b"},
+};
+
+// What of a layer is a CUDA graph (cuda_graph_scope under cuda_graph_impl transformer_engine).
+constexpr Parts kUpToDispatch = {Part::attn, Part::mamba, Part::moe_router, Part::moe_preprocess};
+constexpr Parts kRouting = {Part::moe_router, Part::moe_preprocess};
+constexpr std::array kGraphed = {
+    // Layers of v0.1.0 (enable_cuda_graph, of experts where tokens are dropped alone).
+    Named{.model = "qwen3",
+          .device = "gb200",
+          .last = 250999,
+          .variant = "tokendrop",
+          .modules = {Part::attn, Part::moe_layer}},
+    Named{.model = "qwen3 30b",
+          .device = "b200",
+          .last = 250999,
+          .variant = "tokendrop",
+          .modules = {Part::attn, Part::moe_layer}},
+    Named{.last = 250999},
+    Named{.model = "deepseekv3", .device = "gb300", .last = 251199, .modules = kUpToDispatch},
+    Named{.model = "deepseekv3", .device = "gb300", .precision = "bf16", .modules = kUpToDispatch},
+    Named{.model = "deepseekv3", .device = "gb200", .last = 251199, .modules = kRouting},
+    Named{.model = "deepseekv3", .device = "gb200", .modules = kUpToDispatch},
+    Named{.model = "deepseekv3", .device = "b300", .first = 260401, .modules = kUpToDispatch},
+    Named{.model = "deepseekv3",
+          .device = "b200",
+          .first = 260401,
+          .precision = "mx",
+          .modules = kUpToDispatch},
+    Named{.model = "gpt oss 120b", .device = "gb300", .modules = kUpToDispatch},
+    Named{.model = "gpt oss 120b", .device = "b300", .modules = kUpToDispatch},
+    Named{.model = "kimi k2", .device = "gb200", .modules = kRouting},
+    Named{.model = "qwen3 30b", .device = "h100", .precision = "bf16", .modules = kRouting},
+    Named{.model = "qwen3 30b", .device = "gb300", .modules = kRouting},
+    Named{.model = "qwen3 30b", .device = "gb200", .precision = "mx", .modules = kRouting},
+    Named{.model = "qwen3 30b", .device = "gb200", .modules = kUpToDispatch},
+    Named{.model = "qwen3 30b", .device = "b300", .modules = kRouting},
+    Named{.model = "qwen3 30b", .device = "b200", .last = 260200, .modules = kRouting},
+    Named{.model = "qwen3 30b", .device = "b200", .modules = kUpToDispatch},
+    Named{.model = "qwen3 235b", .device = "gb300", .last = 251199, .modules = kRouting},
+    Named{.model = "qwen3 235b", .device = "gb300", .last = 260200, .precision = "bf16", .modules = kRouting},
+    Named{.model = "qwen3 235b", .device = "gb", .modules = kUpToDispatch},
+    Named{.model = "nemotron 3 nano",
+          .device = "h100",
+          .precision = "bf16",
+          .modules = {Part::attn, Part::mamba}},
+    Named{.model = "nemotron 3 nano", .device = "h100", .modules = {Part::mamba}},
+    Named{.model = "nemotron 3 nano", .modules = kUpToDispatch},
+    Named{.model = "nemotron 3 super", .device = "b200", .precision = "mx"},
+    Named{.model = "nemotron 3 super", .device = "b200", .last = 260600, .precision = "bf16"},
+    Named{.model = "nemotron 3 super", .device = "b", .modules = kUpToDispatch},
+    Named{.model = "nemotron 3 5 lightning", .device = "gb200", .modules = kUpToDispatch},
 };
 
 bool is_scaled_so(const MeasuredPlan& row, std::string_view precision) {
@@ -244,17 +293,21 @@ bool is_of(const MeasuredPlan& row, const Recipe& recipe) {
 }
 
 // None: nobody knows.
-const Recomputed* recomputed_by_recipe(const MeasuredPlan& row) {
-  if (!is_recipe(row) || !row.recompute.empty()) return nullptr;
+template <std::size_t N>
+const Named* named_by_recipe(const MeasuredPlan& row, const std::array<Named, N>& table) {
+  if (!is_recipe(row)) return nullptr;
   const int release = release_of(row);
-  const auto found = std::ranges::find_if(kRecomputed, [&](const Recomputed& recipe) {
+  const auto found = std::ranges::find_if(table, [&](const Named& recipe) {
     return begins_with_name(row.model, recipe.model) && is_device(row, recipe.device) &&
            release >= recipe.first && release <= recipe.last &&
            (recipe.precision.empty() || is_scaled_so(row, recipe.precision)) &&
            (recipe.stages == 0 || recipe.stages == row.pipeline) &&
            lower_case(row.model).find(recipe.variant) != std::string::npos;
   });
-  return found == kRecomputed.end() ? nullptr : &*found;
+  return found == table.end() ? nullptr : &*found;
+}
+const Named* recomputed_by_recipe(const MeasuredPlan& row) {
+  return row.recompute.empty() ? named_by_recipe(row, kRecomputed) : nullptr;
 }
 
 // Paxml's policies in dgxc-benchmarking (paxml_mod_configs.py) keep the results of products, of 5 billion
@@ -296,7 +349,7 @@ bool is_on(bool Recipe::*setting, const MeasuredPlan& row) {
 
 void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
   Plan& plan = request.plan;
-  if (const Recomputed* recomputed = recomputed_by_recipe(row)) {
+  if (const Named* recomputed = recomputed_by_recipe(row)) {
     plan.recompute = recomputed->modules.empty() ? Recompute::none : Recompute::selective;
     if (!recomputed->modules.empty()) plan.recompute_modules = recomputed->modules;
     // cpu_offloading_num_layers: of 5 to 40 of 80 layers, here of all.
@@ -323,7 +376,9 @@ void follow_recipe(const MeasuredPlan& row, PlanRequest& request) {
   if (is_on(&Recipe::is_graph, row)) {
     plan.host = Host::compiled;
     plan.issue_time.reset();
-    plan.fused_experts = release_of(row) >= kWholeGraphs;
+    plan.fused_experts = true;
+  } else if (const Named* graphed = named_by_recipe(row, kGraphed)) {
+    plan.cuda_graph_scope = graphed->modules;
   }
 }
 

@@ -208,8 +208,17 @@ bool mentions_any(const MeasuredPlan& row, const std::array<std::string_view, N>
 }
 
 // XLA and CUDA graphs make a step one program for the device, so that the host is ahead always; torch.compile
-// alone leaves a host that issues fused kernels.
+// alone leaves a host that issues fused kernels. Megatron-Core's graphs are of layers where the row says so,
+// and, where experts work on what they get, of all that lies in front of these, since no graph holds the wait
+// for how much that is.
 void set_host(const MeasuredPlan& row, Plan& plan) {
+  const bool of_layers = names(row, "cuda graph per layer") || names(row, "cuda graph impl=transformer");
+  if (of_layers ||
+      (names(row, "cuda graph") && is_megatron(row) && plan.expert > 1 && plan.expert_capacity == 0)) {
+    plan.cuda_graph_scope = {Part::attn, Part::mamba, Part::mlp_layer, Part::moe_router,
+                             Part::moe_preprocess};
+    return;
+  }
   constexpr std::array<std::string_view, 4> kPrograms = {"maxtext", "paxml", "jax", "cuda graph"};
   constexpr std::array<std::string_view, 1> kFused = {"compile"};
   constexpr Time kCompiledIssue = Time(60'000'000);  // of what is an operator here (docs/models/kernels.md)

@@ -109,6 +109,8 @@ std::string ways_text(const Plan& plan, const ModelFacts& facts) {
     add(fmt::format("expert capacity {}", plan.expert_capacity));
   if (facts.experts > 0 && dispatches_on_rank(plan.expert_dispatch))
     add(fmt::format("{} dispatch", name_of(plan.expert_dispatch)));
+  if (!plan.cuda_graph_scope.empty() && issue_time_of(plan) > Time(0))
+    add(fmt::format("CUDA graphs of {}", fmt::join(names_of(plan.cuda_graph_scope), ", ")));
   if (plan.sequence_parallel) add("sequence parallel");
   if (plan.context > 1) add(fmt::format("context by {}", name_of(plan.context_method)));
   if (plan.offload_optimizer) add("optimizer offloaded");

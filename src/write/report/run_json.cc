@@ -450,6 +450,7 @@ Json plan_json(const Plan& plan) {
           {"state_type", name_of(plan.state_dtype)},
           {"host", name_of(plan.host)},
           {"issue_time_s", seconds(issue_time_of(plan))},
+          {"cuda_graph_scope", names_of(plan.cuda_graph_scope)},
           {"check_collectives", plan.check_collectives},
           {"recompute", name_of(plan.recompute)},
           {"recompute_blocks", plan.recompute_blocks},

@@ -167,6 +167,7 @@ TEST(RunText, ThePlanNamesWhatStaysWideAndHowExpertsAreFilled) {
   run.study.plan.wide_modules = {Part::attention};
   run.study.plan.expert_capacity = 1.25;
   run.study.plan.expert_dispatch = ExpertDispatch::one_hot;
+  run.study.plan.cuda_graph_scope = {Part::attn, Part::moe_router};
   EXPECT_THAT(write_run_text(run, false), HasSubstr("           1f1b, ZeRO-1\n")) << "no experts, 32 bits";
   run.study.plan.precision = DType::fp8;
   run.model.facts.experts = 8;

@@ -317,6 +317,8 @@ void put_kernels_and_recomputation(const Plan& plan, YamlText& yaml) {
   const Plan usual;
   yaml.unless("framework", name_of(plan.framework), name_of(usual.framework));
   yaml.unless("host", name_of(plan.host), name_of(usual.host));
+  if (plan.cuda_graph_scope != usual.cuda_graph_scope)
+    yaml.put("cuda_graph_scope", list_of(plan.cuda_graph_scope));
   yaml.unless("check_collectives", plan.check_collectives, usual.check_collectives);
   if (plan.issue_time) yaml.time("issue_time", *plan.issue_time);
   if (plan.fused_elementwise) yaml.put("fused_elementwise", list_of(*plan.fused_elementwise));

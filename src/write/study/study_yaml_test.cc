@@ -36,6 +36,7 @@ TEST(StudyYaml, EveryChoiceOfAPlanIsReadAgain) {
   plan.wide_last_layers = 2;
   plan.wide_modules = {Part::attention, Part::prediction};
   plan.fp8_attention = plan.fused_experts = true;
+  plan.cuda_graph_scope = {Part::attn, Part::moe_layer};
   plan.expert = plan.expert_tensor = 2;
   plan.virtual_stages = 2;
   plan.schedule = "combined-1f1b";
