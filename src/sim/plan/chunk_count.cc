@@ -319,8 +319,8 @@ std::vector<std::uint32_t> share_out(std::span<const ChunkLoads> ways, std::int6
 
 std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active) {
   constexpr std::int64_t kMost = 256;
-  constexpr double kAsGood = 1.02;
   const auto number = static_cast<std::int64_t>(ways.size());
+  const double as_good = number > 1 ? 1.01 : 1.02;
   std::map<std::int64_t, double> times;
   for (const std::int64_t first : {kFewestChunks, number}) {
     for (std::int64_t chunks = first; chunks <= kMost; chunks *= 2) {
@@ -329,7 +329,7 @@ std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active
   }
   const auto least = std::ranges::min_element(times, {}, [](const auto& entry) { return entry.second; });
   return std::ranges::find_if(times,
-                              [&](const auto& entry) { return entry.second <= kAsGood * least->second; })
+                              [&](const auto& entry) { return entry.second <= as_good * least->second; })
       ->first;
 }
 

@@ -68,8 +68,10 @@ TEST(DataParallelZoo, BucketsAndStatesAreThoseOfTheSeparateLowering) {
     EXPECT_EQ(run.memory.optimizer.value, before.optimizer);
     EXPECT_EQ(run.memory.communication_buffers().value, before.buffers);
     EXPECT_LE(run.memory.peak().value, before.peak);
-    EXPECT_GE(run.result.iteration.value, before.iteration);
-    EXPECT_LE(run.result.iteration.value, before.iteration + before.iteration / 500);
+    // In VGG's micro-batches a little shorter: their largest bucket is cut into fewer chunks than
+    // it was then.
+    EXPECT_NEAR(static_cast<double>(run.result.iteration.value), static_cast<double>(before.iteration),
+                static_cast<double>(before.iteration) / 500);
   }
 }
 
