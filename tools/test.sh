@@ -8,8 +8,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tools/install_packages.sh build cluster test
-# Both at once: of a source that was changed each has one unit to compile, which occupies one processor.
-export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+# Both at once: of a source that was changed each has one unit to compile, which occupies one processor. Together they
+# compile no more at a time than ninja does by itself.
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(($(nproc) / 2 + 1))}
 tools/build.sh optimised &
 optimised=$! built=0
 tools/build.sh test || built=$?

@@ -68,10 +68,12 @@ TEST(DataParallelZoo, BucketsAndStatesAreThoseOfTheSeparateLowering) {
     EXPECT_EQ(run.memory.optimizer.value, before.optimizer);
     EXPECT_EQ(run.memory.communication_buffers().value, before.buffers);
     EXPECT_LE(run.memory.peak().value, before.peak);
-    // In VGG's micro-batches a little shorter: their largest bucket is cut into fewer chunks than
-    // it was then.
-    EXPECT_NEAR(static_cast<double>(run.result.iteration.value), static_cast<double>(before.iteration),
-                static_cast<double>(before.iteration) / 500);
+    // VGG's buckets of 28 MB, near the end of its micro-batches, were cut into 32 chunks then, and are into
+    // 16 now (sim/chunk_count.h), which lets the next begin earlier.
+    const bool is_cut_otherwise = before.accumulates && before.model.starts_with("vgg");
+    EXPECT_GE(run.result.iteration.value,
+              before.iteration - (is_cut_otherwise ? before.iteration / 1000 : 0));
+    EXPECT_LE(run.result.iteration.value, before.iteration + before.iteration / 500);
   }
 }
 
