@@ -8,6 +8,26 @@
 namespace armilla {
 namespace {
 
+// Of experts, in Megatron-Bridge's summary; the rest is what `plan_of_release` says.
+MeasuredPlan row_of_summary() {
+  MeasuredPlan row = small_row();
+  row.layers = row.hidden = row.heads = 0;
+  row.devices = row.data = row.expert = row.global_batch = 64;
+  row.tensor = row.pipeline = 1;
+  row.recompute = "";
+  row.source = "github NVIDIA-NeMo/Megatron-Bridge@067f987df:docs/performance-summary.md";
+  return row;
+}
+
+Plan plan_of_release(MeasuredPlan& row, const char* model, const char* device, const char* precision,
+                     const char* release) {
+  row.model = model;
+  row.device = device;
+  row.precision = precision;
+  row.notes = fmt::format("{} NeMo Container / Pre-Training Performance", release);
+  return study_of(row, "x.csv:2").plan;
+}
+
 TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
   MeasuredPlan row = small_row();
   row.model = "Qwen3_30B_a3B";
@@ -40,18 +60,9 @@ TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
 }
 
 TEST(RowStudy, RecipesNameWhatIsComputedAgainAndWhatStaysWide) {
-  MeasuredPlan row = small_row();
-  row.layers = row.hidden = row.heads = 0;
-  row.devices = row.data = row.expert = row.global_batch = 64;
-  row.tensor = row.pipeline = 1;
-  row.recompute = "";
-  row.source = "github NVIDIA-NeMo/Megatron-Bridge@067f987df:docs/performance-summary.md";
+  MeasuredPlan row = row_of_summary();
   const auto plan = [&](const char* model, const char* device, const char* precision, const char* release) {
-    row.model = model;
-    row.device = device;
-    row.precision = precision;
-    row.notes = fmt::format("{} NeMo Container / Pre-Training Performance", release);
-    return study_of(row, "x.csv:2").plan;
+    return plan_of_release(row, model, device, precision, release);
   };
   const auto modules = [&](const char* model, const char* device, const char* precision,
                            const char* release) {
@@ -86,18 +97,9 @@ TEST(RowStudy, RecipesNameWhatIsComputedAgainAndWhatStaysWide) {
 }
 
 TEST(RowStudy, GraphsAreOfTheStepOrOfPartsOfLayers) {
-  MeasuredPlan row = small_row();
-  row.layers = row.hidden = row.heads = 0;
-  row.devices = row.data = row.expert = row.global_batch = 64;
-  row.tensor = row.pipeline = 1;
-  row.recompute = "";
-  row.source = "github NVIDIA-NeMo/Megatron-Bridge@067f987df:docs/performance-summary.md";
+  MeasuredPlan row = row_of_summary();
   const auto scope = [&](const char* model, const char* device, const char* precision, const char* release) {
-    row.model = model;
-    row.device = device;
-    row.precision = precision;
-    row.notes = fmt::format("{} NeMo Container / Pre-Training Performance", release);
-    return study_of(row, "x.csv:2").plan.cuda_graph_scope;
+    return plan_of_release(row, model, device, precision, release).cuda_graph_scope;
   };
   constexpr Parts kRouting = {Part::moe_router, Part::moe_preprocess};
   constexpr Parts kAll = {Part::attn, Part::mamba, Part::moe_router, Part::moe_preprocess};
