@@ -131,6 +131,24 @@ TEST(Communication, RanksOfARoleThatDifferAreSaidTo) {
   EXPECT_EQ(spread->most, microseconds(13));
 }
 
+// The call that ends at 6 us is of a round of 4 us, which comes three times more.
+TEST(Communication, CollectivesOfRoundsAreListedAsOftenAsTheyHappen) {
+  auto run = two_roles();
+  run.result.classes[0].repeated = {{microseconds(3), microseconds(7), 3, microseconds(1)}};
+  run.result.collectives[0].times = 4;
+  const auto ends = [&](std::int64_t most, std::int64_t left_out) {
+    const HappenedCollectives listed = collectives_one_by_one(run, most);
+    EXPECT_EQ(listed.left_out, left_out);
+    std::vector<std::int64_t> found;
+    for (const auto& [record, later] : listed.all)
+      found.push_back((record->finished + later).value / microseconds(1).value);
+    return found;
+  };
+  EXPECT_EQ(ends(100, 0), (std::vector<std::int64_t>{4, 6, 10, 14, 18, 21}));
+  EXPECT_EQ(ends(3, 2), (std::vector<std::int64_t>{4, 6, 10, 14}));
+  EXPECT_EQ(ends(4, 1), (std::vector<std::int64_t>{4, 6, 10, 14, 18}));
+}
+
 TEST(Communication, ARunWithoutAnyHasNone) {
   auto run = two_roles();
   run.result.collectives.clear();
