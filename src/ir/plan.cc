@@ -332,6 +332,11 @@ void validate_sharding(const Plan& plan, const std::string& where) {
                 "whole tensors are given to replicas by ZeRO-1 alone: gradients and weights stay whole",
                 {"plan.zero_partition", "plan.zero"});
   }
+  if (!plan.reduce_scatter && plan.zero_stage == 3) {
+    throw Error(where, "plan.reduce_scatter false with plan.zero 3",
+                "ZeRO-3 keeps its part of the gradients alone: only ZeRO-1 and 2 may all-reduce them",
+                {"plan.reduce_scatter", "plan.zero"});
+  }
   if (plan.hybrid_shard < 0)
     throw Error(where, fmt::format("plan.hybrid_shard {}", plan.hybrid_shard), "0 shards over all of them",
                 {"plan.hybrid_shard"});

@@ -178,6 +178,9 @@ struct Plan {
   bool overlap_parameters = true;  // ZeRO-1/2: parameters are gathered while the next forward pass begins
   int zero_stage = 0;              // 0 to 3; 3 is FSDP's full sharding
   ZeroPartition zero_partition = ZeroPartition::elements;
+  // ZeRO-1 and 2: otherwise gradients are all-reduced, of which every replica uses its part (DeepSpeed's
+  // reduce_scatter). For whole tensors they always are.
+  bool reduce_scatter = true;
   bool prefetch = true;           // ZeRO-3: the next block is gathered while this one computes
   bool reshard = true;            // ZeRO-3: gathered weights are freed after the forward pass
   std::int64_t hybrid_shard = 0;  // ZeRO within so many of the ranks of data x context; 0: over all of them
@@ -198,6 +201,9 @@ struct Plan {
   Host host = Host::automatic;  // decided by prepare_study (study/run.h)
   std::optional<Time>
       issue_time;  // of an operator; none: the device's where the host is eager, 0 where compiled
+  // What the host does between two steps while the device has nothing to do: it reads and logs losses, clips,
+  // fetches the next batch.
+  Time step_overhead{};
   // Parts of layers that a host which issues operators launches as one, each run of them in a pass
   // (Megatron-Core's cuda_graph_scope).
   Parts cuda_graph_scope;

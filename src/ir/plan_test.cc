@@ -74,6 +74,9 @@ TEST(Plan, ShardingMustFit) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.zero_partition = ZeroPartition::tensors, plan.zero_stage = 2; }),
             "plan: plan.zero_partition tensors with plan.zero 2\n"
             "  hint: whole tensors are given to replicas by ZeRO-1 alone: gradients and weights stay whole");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.reduce_scatter = false, plan.zero_stage = 3; }),
+            "plan: plan.reduce_scatter false with plan.zero 3\n"
+            "  hint: ZeRO-3 keeps its part of the gradients alone: only ZeRO-1 and 2 may all-reduce them");
 }
 
 TEST(Plan, StagesAndChoicesMustMakeSense) {

@@ -20,7 +20,7 @@
 //            DeepSpeed by name) has unfused attention, does not overlap the exchange of gradients, waits
 //            for messages between stages and cuts them over tensor ranks; DeepSpeed, InternEvo and plain
 //            PyTorch add up
-//            weight gradients in a pass of their own; Megatron's host needs 70 us per operator; MaxText's
+//            weight gradients in a pass of their own; Megatron's host needs 65 us per operator; MaxText's
 //            custom remat is full recomputation; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry
 //            and KempnerForge is FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with
 //            sequence parallelism, but Nemotron-H's. The host is eager, except where the row speaks of TPUs,

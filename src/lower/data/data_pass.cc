@@ -109,7 +109,8 @@ void DataPass::make_bucket(const WeightBucket& weights) {
   if (divides) bucket.ways = size;
   if (size > 1) {
     const std::uint32_t family = tables_.family(axis);
-    const CollectiveKind kind = divides ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    const bool scatters = divides && plan_.reduce_scatter;
+    const CollectiveKind kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     bucket.exchange = exchange_call({kind, weights.gradients, family, 0, priority});
     if (shares_out_tensors(plan_)) {
       bucket.copy = tables_.work(copy_work(weights.gradients, weights.gradients, gradient_type(plan_)));
@@ -452,13 +453,22 @@ void DataPass::update(std::int64_t target) {
     }
     if (!buckets_.empty()) ready.all.assign(1, asynchronous_ ? waits.front() : writer_.last_compute());
   }
+  if (plan_.overlap_parameters) pause(ready);
   // With overlapped gathers those of an iteration belong to the next one; after the last there is none to do
   // them for.
   if (seen || !plan_.overlap_parameters) gather_parameters(ready, plan_.overlap_parameters);
   if (!plan_.overlap_parameters) {
     for (const std::uint32_t node : ready.of_bucket) add_wait(ready.all, node);
     ready.of_bucket.clear();
+    pause(ready);
   }
+}
+
+// Steps that overlap leave no pause.
+void DataPass::pause(Ready& ready) {
+  if (plan_.step_overhead == Time(0) || asynchronous_ || ready.all.empty()) return;
+  const NodeLabel label{Phase::optimizer, tables_.name("between steps"), -1};
+  ready.all.assign(1, writer_.pause(label, plan_.step_overhead, ready.all));
 }
 
 // Gradients leave as they become final; the update waits for all of them.

@@ -2,7 +2,8 @@
 //
 //   ZeRO 0   a bucket is all-reduced after the last micro-batch's backward pass of its blocks
 //            (Li et al. 2020)
-//   ZeRO 1   reduce-scattered then; the optimizer updates the shard; parameters are gathered: with
+//   ZeRO 1   reduce-scattered then (without Plan::reduce_scatter all-reduced); the optimizer updates the
+//            shard; parameters are gathered: with
 //            Plan::overlap_parameters at the start of the iteration, before the forward pass of the bucket's
 //            blocks (what the iteration before has left to do, as Megatron-LM's overlap-param-gather), else
 //            at its end
@@ -124,6 +125,7 @@ class DataPass {
   void exchange_tied();
   void wait_for_exchanges(std::vector<std::uint32_t>& waits) const;
   void update(std::int64_t target);
+  void pause(Ready& ready);
   void update_on_host(Ready& ready);
   void gather_parameters(Ready& ready, bool in_forward_order);
   void broadcast_parameters(Ready& ready);

@@ -74,6 +74,18 @@ TEST(DataPass, ShardedGradientsAreReducedForEveryMicroBatch) {
   }
 }
 
+// An all-reduce is twice Psi where a reduce-scatter is once; weights are gathered all the same.
+TEST(DataPass, GradientsOfShardedStatesMayBeAllReduced) {
+  for (const auto& [stage, expected] : {std::pair(1, 2.0 + 1), {2, 4 * 2.0 + 1}}) {
+    Plan plan = small_plan(1, 2, 1, 4);
+    plan.zero_stage = stage;
+    plan.reduce_scatter = false;
+    const Graph graph = lower(plan);
+    EXPECT_DOUBLE_EQ(volume(graph), expected) << "ZeRO " << stage;
+    EXPECT_EQ(collective_bytes(graph, graph.programs[0], CollectiveKind::reduce_scatter, "data"), 0);
+  }
+}
+
 TEST(DataPass, ExchangesOfEveryMicroBatchHoldProcessors) {
   const auto held = [](const Plan& plan) {
     const Graph graph = lower(plan);
@@ -306,6 +318,33 @@ TEST(DataPass, ParametersAreGatheredBeforeTheirFirstUseOrAfterTheUpdate) {
       waiting += wait == gathered && program.kind[node] == NodeKind::compute;
   }
   EXPECT_EQ(waiting, 1);
+}
+
+// Behind the update, or what is gathered behind it; the next iteration waits for it.
+TEST(DataPass, TimePassesBetweenSteps) {
+  Plan plan = small_plan(1, 2, 1, 2);
+  plan.zero_stage = 1;
+  for (const bool overlap : {true, false}) {
+    plan.overlap_parameters = overlap;
+    plan.step_overhead = Time(0);
+    const std::int64_t without = lower(plan, {}, 2).programs[0].size();
+    plan.step_overhead = microseconds(7);
+    const Graph graph = lower(plan, {}, 2);
+    const Program& program = graph.programs[0];
+    EXPECT_EQ(program.size(), without + 2);
+    EXPECT_EQ(count_kind(graph, 0, "between steps"), 2);
+    const std::uint32_t pause = find(graph, 0, "between steps");
+    EXPECT_EQ(program.kind[pause], NodeKind::delay);
+    EXPECT_EQ(program.lane[pause], Lane::none) << "no device is busy";
+    EXPECT_EQ(program.payload[pause], 7'000'000U);
+    const std::string last = overlap ? "optimizer, bucket 0" : "parameters, bucket 0";
+    EXPECT_EQ(waits_of(graph, 0, "between steps"), std::vector{find(graph, 0, last)});
+    std::int64_t waiting = 0;
+    for (std::uint32_t node = pause; node < program.size(); ++node) {
+      for (const std::uint32_t wait : program.dependences(node)) waiting += wait == pause;
+    }
+    EXPECT_GT(waiting, 0);
+  }
 }
 
 TEST(DataPass, GathersRunOneBlockAheadOrNot) {

@@ -392,6 +392,8 @@ TEST(Hybrid, EveryLegalPlanCanFinish) {
     shape.recomputes = pick(3) == 1;
     shape.partial_elements = pick(2) == 1 ? 8 : 0;
     const std::int64_t iterations = pick(3);
+    if (plan.zero_stage < 3) plan.reduce_scatter = pick(2) == 1;
+    if (pick(3) == 1) plan.step_overhead = microseconds(5);
     try {
       const LoweredJob job = lowered_hybrid(shape, plan, iterations);
       EXPECT_EQ(Rehearsal(job.graph).complaint(), "")

@@ -30,11 +30,11 @@ std::int64_t experts_quantised_by(const Work& work) {
 }
 
 // Transformer Engine's GroupedLinear calls cuBLAS for every expert (nvte_multi_stream_cublas_gemm), with a
-// view, an operand and a hook of its own, which keeps an eager host four fifths as long as an operator
+// view, an operand and a hook of its own, which keeps an eager host six sevenths as long as an operator
 // (docs/models/kernels.md). The device's time for all of them is that of the work.
 std::int32_t issues_of(const PassStep& step, const Work& work, const Plan& plan) {
   if (plan.host != Host::eager || issue_time_of(plan) == Time(0)) return 1;
-  constexpr std::int64_t kOperators = 4, kProducts = 5;
+  constexpr std::int64_t kOperators = 6, kProducts = 7;
   const std::int64_t products = plan.framework == Framework::megatron ? step.products - 1 : 0;
   return static_cast<std::int32_t>(1 + experts_quantised_by(work) +
                                    (products * kOperators + kProducts / 2) / kProducts);  // to the nearest

@@ -65,6 +65,12 @@ class ProgramWriter {
                             std::span<const std::uint32_t> waits) {
     return program_.add(kind, label.phase, label.name, label.layer, payload, waits);
   }
+  // Time that passes on no device.
+  std::uint32_t pause(const NodeLabel& label, Time duration, std::span<const std::uint32_t> waits) {
+    const std::uint32_t node = occupy_aside(label, duration, waits);
+    program_.lane[node] = Lane::none;
+    return node;
+  }
   // A copy over the link to the CPU, one at a time.
   std::uint32_t host_copy(const NodeLabel& label, Time duration, std::span<const std::uint32_t> waits) {
     const std::uint32_t node = occupy_aside(label, duration, waits);

@@ -102,6 +102,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   const bool is_one = issue_time_of(plan) == Time(0);
   note(plan.check_collectives && plan.ranks > 1 && is_one, "check_collectives", kOneProgram);
   note(is_one, "cuda_graph_scope", kOneProgram);
+  note(plan.step_overhead > Time(0) && !schedule_of(plan).flushes, "step_overhead",
+       fmt::format("steps overlap under plan.schedule {}", plan.schedule));
   note(!is_one && !any([&](const Operator& op) { return op.parts.meets(plan.cuda_graph_scope); }),
        "cuda_graph_scope", "the model has none of these parts");
   const bool no_experts = facts.experts == 0;
@@ -135,6 +137,10 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(request.plan.zero_stage == 0, "zero_partition", "plan.zero is 0");
   note(alone && request.plan.zero_stage > 0, "zero_partition",
        "there are no data-parallel ranks to share out for");
+  note(request.plan.zero_stage == 0, "reduce_scatter", "gradients are scattered under ZeRO only");
+  note(alone && request.plan.zero_stage > 0, "reduce_scatter",
+       "there are no data-parallel ranks to exchange gradients with");
+  note(shares_out_tensors(plan), "reduce_scatter", "gradients of whole tensors are all-reduced");
   note(plan.zero_stage == 0, "parameter_type", "weights are gathered under ZeRO only");
   note(plan.zero_stage == 3, "bucket", "ZeRO-3 exchanges gradients block by block");
   note(plan.zero_stage == 3, "first_bucket", "ZeRO-3 exchanges gradients block by block");

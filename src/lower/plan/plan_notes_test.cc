@@ -229,6 +229,39 @@ TEST(PlanNotes, TensorsAreSharedOutUnderZeRO1AmongReplicas) {
       ElementsAre("plan.zero_partition has no effect: there are no data-parallel ranks to share out for"));
 }
 
+TEST(PlanNotes, GradientsAreScatteredUnderZeROAmongReplicas) {
+  PlanRequest request;
+  request.places = {{"reduce_scatter", "plan.reduce_scatter"}};
+  Plan plan;
+  plan.ranks = 8;
+  plan.reduce_scatter = false;
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("plan.reduce_scatter has no effect: gradients are scattered under ZeRO only"));
+  plan.zero_stage = request.plan.zero_stage = 1;
+  EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+  plan.zero_partition = ZeroPartition::tensors;
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("plan.reduce_scatter has no effect: gradients of whole tensors are all-reduced"));
+  plan.ranks = 1;
+  plan.zero_stage = 0;  // as resolved
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("plan.reduce_scatter has no effect: there are no data-parallel ranks to exchange "
+                          "gradients with"));
+}
+
+TEST(PlanNotes, NothingLiesBetweenStepsThatOverlap) {
+  PlanRequest request;
+  request.places = {{"step_overhead", "plan.step_overhead"}};
+  Plan plan;
+  plan.ranks = plan.pipeline = 2;
+  plan.step_overhead = Time(1);
+  EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+  plan.schedule = "pipedream-2bw";
+  EXPECT_THAT(
+      settings_without_effect(request, plan, {}),
+      ElementsAre("plan.step_overhead has no effect: steps overlap under plan.schedule pipedream-2bw"));
+}
+
 TEST(PlanNotes, WholeGradientsAreKeptOnlyWhereTheyAreSharded) {
   PlanRequest request;
   request.places = {{"no_sync", "plan.no_sync"}};

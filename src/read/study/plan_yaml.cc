@@ -221,6 +221,7 @@ void read_data(const Config& config, PlanRequest& request) {
   if (const auto zero = config.find("zero")) plan.zero_stage = static_cast<int>(zero->count(0, 3));
   if (const auto partition = config.find("zero_partition"))
     plan.zero_partition = read_choice(*partition, {ZeroPartition::elements, ZeroPartition::tensors});
+  set_given(config, "reduce_scatter", plan.reduce_scatter);
   set_given(config, "prefetch", plan.prefetch);
   set_given(config, "reshard", plan.reshard);
   set_given(config, "hybrid_shard", plan.hybrid_shard, 0);
@@ -283,6 +284,7 @@ void read_host(const Config& config, Plan& plan) {
     plan.fused_elementwise = read_parts(*fused, fusable_parts());
   set_given(config, "fused_experts", plan.fused_experts);
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
+  if (const auto overhead = config.find("step_overhead")) plan.step_overhead = overhead->time();
   if (const auto scope = config.find("cuda_graph_scope"))
     plan.cuda_graph_scope = read_parts(*scope, graphable_parts());
   set_given(config, "check_collectives", plan.check_collectives);

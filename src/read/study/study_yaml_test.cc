@@ -106,7 +106,8 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
           "recompute_early_stop: true,\n"
           "   order: data-tensor-pipeline-context, weight_type: bf16, gradient_type: fp32,\n"
           "   parameter_type: fp8, loss: narrow, loss_parallel: false, embedding_parallel: false,\n"
-          "   scaling: current, zero_partition: tensors}\n")
+          "   scaling: current, zero_partition: tensors, reduce_scatter: false, "
+          "step_overhead: 15ms}\n")
           .request;
   const Plan& plan = request.plan;
   EXPECT_EQ(request.tensor, 8);
@@ -140,6 +141,8 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_FALSE(plan.accumulation_fusion);
   EXPECT_EQ(plan.scaling, Scaling::current);
   EXPECT_EQ(plan.zero_partition, ZeroPartition::tensors);
+  EXPECT_FALSE(plan.reduce_scatter);
+  EXPECT_EQ(plan.step_overhead, microseconds(15'000));
   EXPECT_EQ(plan.loss, LossKernel::narrow);
   EXPECT_FALSE(plan.loss_parallel);
   EXPECT_FALSE(plan.embedding_parallel);

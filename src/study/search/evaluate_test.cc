@@ -71,6 +71,7 @@ class EvaluateTest : public testing::Test {
         "\n  overlap_parameters: " + one_of({"true", "false"}) +
         "\n  context_method: " + one_of({"ring", "all-to-all"}) +
         one_of({"", "\n  order: pipeline-tensor-context-data", "\n  order: tensor-data-context-pipeline"}) +
+        one_of({"", "", "\n  step_overhead: 40us"}) +
         one_of({"\n", "\n  host: compiled\n", "\n  host: compiled\n", "\n  issue_time: 3us\n",
                 "\n  issue_time: 20us\n", "\n  issue_time: 85us\n",
                 "\n  issue_time: 200us\n  check_collectives: true\n", "\n  framework: pytorch\n",

@@ -346,7 +346,7 @@ TEST_F(SearchTest, BoundsAreBelowTimes) {
         "\n" + one_of({"", "  virtual_stages: 2\n"}) +
         one_of({"", "  order: [pipeline-tensor-context-data, tensor-data-context-pipeline]\n",
                 "  order: [context-data-pipeline-tensor, data-tensor-context-pipeline]\n"}) +
-        one_of({"", "  host: compiled\n", "  issue_time: 3us\n"});
+        one_of({"", "  host: compiled\n", "  issue_time: 3us\n"}) + one_of({"", "  step_overhead: 40us\n"});
     SearchRequest search = request(model, study);
     search.brute_force = true;
     const SearchResult result = search_plans(search);

@@ -109,7 +109,7 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies, but for those whose value may be a list.
-constexpr std::array<std::string_view, 35> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 37> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "channels_last",
@@ -136,9 +136,11 @@ constexpr std::array<std::string_view, 35> kFixedKeys = {"accumulation_fusion",
                                                          "parameter_type",
                                                          "precision",
                                                          "recompute_early_stop",
+                                                         "reduce_scatter",
                                                          "scaling",
                                                          "seed",
                                                          "state_type",
+                                                         "step_overhead",
                                                          "tensor_method",
                                                          "weight_type",
                                                          "wide_first_layers",

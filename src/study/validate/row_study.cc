@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -254,6 +255,31 @@ void follow_internevo(Plan& plan) {
   plan.bucket = plan.first_bucket = Bytes(kBucket * kElement);
 }
 
+// ZeRO-1 goes without DistributedDataParallel where gradients are added up in fp32: one array of all
+// gradients is all-reduced behind the backward pass, and all parameters are gathered at once behind the step
+// (nanotron, make_ddp and sync_gradients_across_dp in trainer.py, _all_gather_params in optim/zero.py).
+void follow_nanotron(Plan& plan) {
+  if (plan.zero_stage != 1) return;
+  plan.reduce_scatter = plan.overlap = plan.overlap_parameters = false;
+  plan.bucket = plan.first_bucket = Bytes(std::numeric_limits<std::int64_t>::max());
+}
+
+// Parameters are gathered before a step is over (all_gather_dp_groups); gradients of bf16 are added up in
+// fp32 and all-reduced so (DeepSpeed, bf16_optimizer.py and stage_1_and_2.py).
+void follow_deepspeed(Plan& plan) {
+  plan.overlap_parameters = false;
+  if (plan.precision == DType::bf16 && plan.zero_stage == 1) plan.reduce_scatter = false;
+}
+
+// Of trainers; a bare loop, as that of tools/measure_device.py, has none, nor has a step that XLA compiled.
+Time step_overhead_of(const MeasuredPlan& row) {
+  constexpr Time kMegatron = Time(15'000'000'000), kOther = Time(45'000'000'000);
+  if (names(row, "measure_device")) return Time(0);
+  if (is_megatron(row) || names(row, "nemo") || names(row, "2205.05198") || cites(row, {"korthikanti"}))
+    return kMegatron;
+  return is_plain_pytorch(row) || names(row, "internevo") ? kOther : Time(0);
+}
+
 // Megatron-LM's table of the scaling of early models (images/tables.tex) is of September 2020, two months
 // before there was an A100 of 80 GB.
 std::string device_of(const MeasuredPlan& row) {
@@ -303,6 +329,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
       names(row, "no-gradient-accumulation-fusion=true"))
     study.request.plan.accumulation_fusion = false;
   if (names(row, "internevo")) follow_internevo(study.request.plan);
+  if (names(row, "nanotron")) follow_nanotron(study.request.plan);
+  if (names(row, "deepspeed")) follow_deepspeed(study.request.plan);
   // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers). Not that of
   // Nemotron-H, for fp8 that scales by current maxima (Megatron-Bridge, recipes/nemotronh).
   if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel &&
@@ -320,12 +348,13 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   if (names(row, "maxtext") && row.tensor > 1)
     study.request.plan.overlap_tensor = study.request.plan.sequence_parallel = true;
   // Fewer layers of Python between its kernels than in plain PyTorch: fitted to vTrain's small models.
-  constexpr Time kMegatronIssue = Time(70'000'000);
-  if (is_megatron(row)) study.request.plan.issue_time = kMegatronIssue;
+  const Time megatron_issue = Time(study.machine.device.issue_time.value * 13 / 16);
+  if (is_megatron(row)) study.request.plan.issue_time = megatron_issue;
+  study.request.plan.step_overhead = step_overhead_of(row);
   set_host(row, study.request.plan);
   follow_recipe(row, study.request);
   if (names(row, "bigscience") || cites(row, {"le scao", "2211.05100"}))
-    wait_for_kernels(study, kMegatronIssue);
+    wait_for_kernels(study, megatron_issue);
   return prepare_study(std::move(study));
 }
 

@@ -296,6 +296,7 @@ void put_data(const PlanRequest& request, YamlText& yaml) {
   const Plan& plan = request.plan;
   yaml.unless("zero", plan.zero_stage, usual.zero_stage);
   yaml.unless("zero_partition", name_of(plan.zero_partition), name_of(usual.zero_partition));
+  yaml.unless("reduce_scatter", plan.reduce_scatter, usual.reduce_scatter);
   yaml.unless("hybrid_shard", plan.hybrid_shard, usual.hybrid_shard);
   if (plan.first_bucket != usual.first_bucket) yaml.bytes("first_bucket", plan.first_bucket);
   if (plan.bucket != usual.bucket) yaml.bytes("bucket", plan.bucket);
@@ -321,6 +322,7 @@ void put_kernels_and_recomputation(const Plan& plan, YamlText& yaml) {
     yaml.put("cuda_graph_scope", list_of(plan.cuda_graph_scope));
   yaml.unless("check_collectives", plan.check_collectives, usual.check_collectives);
   if (plan.issue_time) yaml.time("issue_time", *plan.issue_time);
+  if (plan.step_overhead != usual.step_overhead) yaml.time("step_overhead", plan.step_overhead);
   if (plan.fused_elementwise) yaml.put("fused_elementwise", list_of(*plan.fused_elementwise));
   yaml.unless("loss", name_of(plan.loss), name_of(usual.loss));
   yaml.unless("loss_parallel", plan.loss_parallel, usual.loss_parallel);

@@ -56,11 +56,13 @@ TEST(StudyYaml, EveryChoiceOfAPlanIsReadAgain) {
   plan.zero_partition = ZeroPartition::tensors;
   plan.hybrid_shard = 2;
   plan.no_sync = plan.offload_optimizer = plan.offload_activations = true;
-  plan.accumulation_fusion = plan.channels_last = plan.loss_parallel = plan.embedding_parallel = false;
+  plan.reduce_scatter = plan.accumulation_fusion = plan.channels_last = plan.loss_parallel =
+      plan.embedding_parallel = false;
   plan.tensor_method = TensorMethod::dtensor;
   plan.framework = Framework::pytorch;
   plan.host = Host::compiled;
   plan.issue_time = Time(60'000'001);
+  plan.step_overhead = Time(15'000'000'001);
   plan.check_collectives = true;
   plan.fused_elementwise = {Part::norm, Part::rotary};
   plan.loss = LossKernel::narrow;
