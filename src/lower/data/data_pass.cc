@@ -466,7 +466,8 @@ void DataPass::update(std::int64_t target) {
 
 // Steps that overlap leave no pause.
 void DataPass::pause(Ready& ready) {
-  if (plan_.step_overhead == Time(0) || asynchronous_ || ready.all.empty()) return;
+  if (plan_.step_overhead == Time(0) || asynchronous_) return;
+  if (ready.all.empty()) add_wait(ready.all, writer_.last_compute());  // nothing is trained
   const NodeLabel label{Phase::optimizer, tables_.name("between steps"), -1};
   ready.all.assign(1, writer_.pause(label, plan_.step_overhead, ready.all));
 }

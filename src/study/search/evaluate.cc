@@ -391,7 +391,7 @@ Time PlanEvaluator::bound(const PlanPrepared& made) {
   StagePaths& paths = paths_of(made);
   // All that the bound looks at: a field that is missing here gives one plan another's bound.
   std::tuple key(&paths, order_key(plan), plan.stage_blocks, recomputed, plan.scatter_gather,
-                 issue_time_of(plan));
+                 issue_time_of(plan), plan.step_overhead);
   if (const auto known = bounds_.find(key); known != bounds_.end()) return known->second;
   const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
   const Time least = least_iteration(*made.setting, plan, paths, stages, *order);

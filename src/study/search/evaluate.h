@@ -146,7 +146,8 @@ class PlanEvaluator {
   std::map<std::tuple<StagePaths*, int, std::int64_t, bool, bool, bool>, StageExchanges> exchanges_;
   // By everything else that they depend on. Plans that differ in what is exchanged once an
   // iteration share them.
-  std::map<std::tuple<StagePaths*, std::string, std::vector<std::int64_t>, std::int64_t, bool, Time>, Time>
+  std::map<std::tuple<StagePaths*, std::string, std::vector<std::int64_t>, std::int64_t, bool, Time, Time>,
+           Time>
       bounds_;
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
   std::int64_t kept_slots_ = 0;                   // of them

@@ -71,7 +71,6 @@ class EvaluateTest : public testing::Test {
         "\n  overlap_parameters: " + one_of({"true", "false"}) +
         "\n  context_method: " + one_of({"ring", "all-to-all"}) +
         one_of({"", "\n  order: pipeline-tensor-context-data", "\n  order: tensor-data-context-pipeline"}) +
-        one_of({"", "", "\n  step_overhead: 40us"}) +
         one_of({"\n", "\n  host: compiled\n", "\n  host: compiled\n", "\n  issue_time: 3us\n",
                 "\n  issue_time: 20us\n", "\n  issue_time: 85us\n",
                 "\n  issue_time: 200us\n  check_collectives: true\n", "\n  framework: pytorch\n",
@@ -123,6 +122,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
     std::mt19937 random(seed);
     std::string text = random_study(random);
     if (random() % 3 == 0) text += "  offload: [activations]\n";
+    if (seed % 4 == 1) text += "  step_overhead: 40us\n";
     SCOPED_TRACE(text);
     Study study;
     std::optional<PlanOutcome> slots;
@@ -177,6 +177,7 @@ TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
     std::mt19937 random(seed);
     std::string text = seed % 8 == 0 ? random_study(random, {"pipedream-2bw"}) : random_study(random);
     if (seed % 8 > 5) text += "  offload: [activations]\n";
+    if (seed % 8 == 3) text += "  step_overhead: 40us\n";
     if (seed % 8 == 1) text += "what_if:\n  ranks: [{ranks: \"0\", time: 2}]\n";
     SCOPED_TRACE(text);
     try {

@@ -420,7 +420,7 @@ Time least_iteration(const Study& setting, const Plan& plan, StagePaths& paths, 
     least = std::max(least, std::max(first + work + last, first + work + weights));
     least = std::max(least, saturating_multiply(issue_time_of(plan), computations));
   }
-  return least;
+  return least + plan.step_overhead;
 }
 
 double least_computing(const Study& setting, const Plan& plan, StagePaths& paths, const StageCut& stages,
@@ -439,7 +439,7 @@ double least_computing(const Study& setting, const Plan& plan, StagePaths& paths
 Time least_iteration_of_slots(const Study& setting, const Plan& plan, StageExchanges& exchanges,
                               const StageCut& stages, const PipelineOrder& order) {
   if (!knows_slots(setting, plan, order)) return {};
-  return SlotPlay(plan, exchanges, stages, order).last_end();
+  return SlotPlay(plan, exchanges, stages, order).last_end() + plan.step_overhead;
 }
 
 LeastAhead least_ahead(const Study& setting, const Plan& plan, StageExchanges& exchanges,

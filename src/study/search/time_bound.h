@@ -17,6 +17,8 @@
 // forward pass runs beside a backward pass (DualPipe), paths are replaced by sums of computations, which
 // share a device.
 //
+// After all this comes what lies between steps (Plan::step_overhead), on every rank.
+//
 // Slot by slot (`least_iteration_of_slots`), which is tighter and takes longer: slots of one rank follow one
 // another, and one begins when the message has come from the slot that it continues. With F, B, W and
 // messages as above in place of what they take, every slot ends no later than in a run, by induction over the
