@@ -55,7 +55,7 @@ class PlanEvaluator {
   LeastAhead ahead_of(const PlanPrepared& plan);  // of its slots
   // What all ranks compute at least, in picoseconds, as a whole number.
   double computing_bound(const PlanPrepared& plan);
-  MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most, as a run reports it
+  MemoryUse memory(const PlanPrepared& plan);       // of the rank that needs most, as a run reports it
   double hardware_flops(const PlanPrepared& plan);  // of an iteration (ir/derived/metrics.h)
   // What is known of ranks: their times, not what they did when. Throws Error for what only the simulation
   // refuses.

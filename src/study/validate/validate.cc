@@ -304,15 +304,15 @@ class Validator {
     return known.back();
   }
 
-  // Of a machine and a model.
+  // What rows of one machine and model share.
   PlanEvaluator& evaluator_of(const Study& study, const std::string& place) {
-    if (!evaluator_ || evaluator_place_ != place) {
-      Study base = study;
-      base.request = {};
-      evaluator_.emplace(base);
-      evaluator_place_ = place;
-    }
-    return *evaluator_;
+    if (const auto known = evaluators_.find(place); known != evaluators_.end()) return known->second;
+    // A MB each; rows of a source stand together.
+    constexpr std::size_t kMostKept = 64;
+    if (evaluators_.size() == kMostKept) evaluators_.clear();
+    Study base = study;
+    base.request = {};
+    return evaluators_.try_emplace(place, base).first->second;
   }
 
   // Within the error of nine in ten predicted peaks (docs/accuracy.md).
@@ -376,8 +376,7 @@ class Validator {
   Progress& meter_;
   std::optional<Error> first_;                              // of rows that cannot be predicted
   std::map<std::string, std::deque<PredictedStep>> steps_;  // by machine and model
-  std::optional<PlanEvaluator> evaluator_;
-  std::string evaluator_place_;
+  std::map<std::string, PlanEvaluator> evaluators_;         // likewise
   std::map<std::string, Device> devices_;
   std::map<std::pair<std::string, std::string>,
            std::unique_ptr<CostModel>>
