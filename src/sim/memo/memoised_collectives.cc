@@ -286,12 +286,11 @@ void MemoisedCollectives::play_what_has_ties() {
     if (holder.next <= next) {
       const Performance& performance = performances_[holder.id];
       const std::vector<Time>& moments = performance.play->moments;
-      // One by one: from one event of the run to the next few of them pass.
-      while (holder.passed < moments.size() && performance.start + moments[holder.passed] < next)
-        ++holder.passed;
-      const bool is_over =
-          holder.passed == moments.size() || moments[holder.passed] >= performance.play->duration;
-      holder.next = is_over ? kEndOfTime : performance.start + moments[holder.passed];
+      const auto moment =
+          std::lower_bound(moments.begin() + holder.passed, moments.end(), next - performance.start);
+      holder.passed = moment - moments.begin();
+      const bool is_over = moment == moments.end() || *moment >= performance.play->duration;
+      holder.next = is_over ? kEndOfTime : performance.start + *moment;
       if (holder.next <= next) {
         const std::uint32_t id = holder.id;
         let_go(id);

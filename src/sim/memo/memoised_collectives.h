@@ -180,7 +180,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   struct Holder {
     Time next;  // a moment of it, none is between those asked for so far and this one
     std::uint32_t id = 0;
-    std::size_t passed = 0;  // moments of the play before it
+    std::ptrdiff_t passed = 0;  // moments of the play before it
   };
   std::vector<Holder> holding_;  // performances under way that hold links
   Time next_held_ = kEndOfTime;  // not after the first of their moments `next`
