@@ -308,7 +308,7 @@ class Validator {
   PlanEvaluator& evaluator_of(const Study& study, const std::string& place) {
     if (const auto known = evaluators_.find(place); known != evaluators_.end()) return known->second;
     // A MB each; rows of a source stand together.
-    constexpr std::size_t kMostKept = 64;
+    constexpr std::size_t kMostKept = 256;
     if (evaluators_.size() == kMostKept) evaluators_.clear();
     Study base = study;
     base.request = {};
