@@ -49,6 +49,9 @@ bool repeats_all(const ShardedModel& model, const Plan& plan, const StageCut& st
 std::vector<std::uint32_t> stage_shapes(const ShardedModel& model, const Plan& plan, const StageCut& stages,
                                         std::int64_t stage);
 
+// Of an iteration on all ranks (ir/derived/metrics.h), without its graph.
+double hardware_flops(const ShardedModel& model, const StageCut& stages, const Plan& plan);
+
 // What a rank sends of a stage's output: all of it, or its part (Plan::scatter_gather).
 Bytes sent_between_stages(Bytes output, const Plan& plan);
 

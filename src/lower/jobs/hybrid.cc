@@ -206,6 +206,26 @@ Lowered lower_in_loops(std::vector<ShardedModel> sharded, const Plan& plan, std:
 
 }  // namespace
 
+double hardware_flops(const ShardedModel& model, const StageCut& stages, const Plan& plan) {
+  std::vector<double> of_shape;
+  for (const BlockShape& shape : model.shapes) {
+    double& flops = of_shape.emplace_back(0);
+    for (const Pass* const pass : {&shape.forward, &shape.recompute, &shape.backward}) {
+      for (const PassStep& step : pass->steps) {
+        if (step.kind != NodeKind::compute) continue;
+        for (const Gemm& gemm : model.works[step.work].gemms) flops += 2 * static_cast<double>(gemm.macs());
+      }
+    }
+  }
+  // Every micro-batch passes every block there and back, whatever the schedule.
+  double flops = 0;
+  for (std::size_t stage = 0; stage < stages.first.size(); ++stage) {
+    for (const std::uint32_t shape : stage_shapes(model, plan, stages, static_cast<std::int64_t>(stage)))
+      flops += of_shape[shape];
+  }
+  return flops * static_cast<double>(plan.micro_batches) * static_cast<double>(plan.ranks / plan.pipeline);
+}
+
 LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
                          Bandwidth host_bandwidth, Written written) {
   return lower_in_loops(std::move(sharded), plan, iterations, host_bandwidth, written, {}).job;

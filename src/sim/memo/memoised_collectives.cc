@@ -204,7 +204,10 @@ void MemoisedCollectives::perform(std::uint32_t id) {
   performance.start = context_.queue.now();
   std::erase(gathering_, id);
   if (performance.links != nullptr) {
-    holding_.push_back({performance.start, id, 0});
+    const std::vector<Time>& moments = performance.play->moments;
+    const Time* const first = moments.data();
+    const Time* const end = std::lower_bound(first, first + moments.size(), performance.play->duration);
+    holding_.push_back({performance.start, performance.start, first, end, id});
     next_held_ = std::min(next_held_, performance.start);
   }
   Group& group = states_[performance.family][performance.group];
@@ -284,14 +287,9 @@ void MemoisedCollectives::play_what_has_ties() {
   for (std::size_t i = holding_.size(); i-- > 0;) {
     Holder& holder = holding_[i];
     if (holder.next <= next) {
-      const Performance& performance = performances_[holder.id];
-      const std::vector<Time>& moments = performance.play->moments;
       // One by one: from one event of the run to the next few of them pass.
-      while (holder.passed < moments.size() && performance.start + moments[holder.passed] < next)
-        ++holder.passed;
-      const bool is_over =
-          holder.passed == moments.size() || moments[holder.passed] >= performance.play->duration;
-      holder.next = is_over ? kEndOfTime : performance.start + moments[holder.passed];
+      while (holder.moment != holder.end && holder.start + *holder.moment < next) ++holder.moment;
+      holder.next = holder.moment == holder.end ? kEndOfTime : holder.start + *holder.moment;
       if (holder.next <= next) {
         const std::uint32_t id = holder.id;
         let_go(id);

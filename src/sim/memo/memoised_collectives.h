@@ -179,8 +179,9 @@ class MemoisedCollectives final : public CollectiveExecutor,
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> played_;
   struct Holder {
     Time next;  // a moment of it, none is between those asked for so far and this one
+    Time start;
+    const Time *moment = nullptr, *end = nullptr;  // of the play: the one at `next`, and those before its end
     std::uint32_t id = 0;
-    std::size_t passed = 0;  // moments of the play before it
   };
   std::vector<Holder> holding_;  // performances under way that hold links
   Time next_held_ = kEndOfTime;  // not after the first of their moments `next`

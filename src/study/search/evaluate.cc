@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "ir/derived/expense.h"
+#include "ir/derived/metrics.h"
 #include "ir/issued.h"
 #include "lower/expert_exchange.h"
 #include "lower/memory.h"
@@ -243,16 +244,6 @@ Study PlanPrepared::study() const {
   return whole;
 }
 
-PlanPrepared prepared(const Study& study, const Model& model) {
-  PlanPrepared made{{std::shared_ptr<const Study>(), &study},
-                    study.plan,
-                    {std::shared_ptr<const Model>(), &model},
-                    nullptr};
-  if (is_uniform(study.plan, study.machine))
-    made.sharded = std::make_shared<const ShardedModel>(shard_model(model, study.plan, 0, kWhere));
-  return made;
-}
-
 PlanEvaluator::PlanEvaluator(const Study& base)
     : base_(base),
       described_(is_described(base.model)),
@@ -260,9 +251,6 @@ PlanEvaluator::PlanEvaluator(const Study& base)
       cost_(*own_cost_) {
   prepare_all_but_plan(base_);
 }
-
-PlanEvaluator::PlanEvaluator(const Study& base, const CostModel& cost)
-    : base_(base), described_(true), cost_(cost) {}
 
 PlanEvaluator::~PlanEvaluator() = default;
 
@@ -453,10 +441,15 @@ MemoryUse PlanEvaluator::memory(const PlanPrepared& made) {
                      made.plan, made.setting->machine.device);
 }
 
+double PlanEvaluator::hardware_flops(const PlanPrepared& made) {
+  if (!made.sharded) return armilla::hardware_flops(lower_study(made.study(), cost_));
+  return armilla::hardware_flops(*made.sharded, cut_stages(*made.sharded, made.plan, kWhere), made.plan);
+}
+
 const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& plan, std::uint32_t shape,
                                                             PipelineAction action) {
-  const std::tuple key(plan.sharded.get(), place_of_slot(plan, base_.machine.largest_slice > 0), shape,
-                       action);
+  const std::tuple key(plan.sharded.get(), place_of_slot(plan, base_.machine.largest_slice > 0),
+                       issue_time_of(plan.plan), plan.plan.check_collectives, shape, action);
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = blocks_.find(key); known != blocks_.end()) return known->second;
@@ -507,7 +500,7 @@ std::optional<SlotTime> PlanEvaluator::time_of_slot(const PlanPrepared& plan, co
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& plan) {
-  const std::optional<Result> result = play_slots(plan);
+  const std::optional<Result> result = play_slots(plan, {});
   if (!result) return std::nullopt;
   return outcome_of(plan, *result);
 }
@@ -563,9 +556,13 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const 
   return result;
 }
 
+Result PlanEvaluator::play(const PlanPrepared& plan) {
+  std::optional<Result> slots = play_slots(plan, {});
+  return slots ? *std::move(slots) : play_nodes(plan);
+}
+
 PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) {
-  const std::optional<PlanOutcome> outcome = simulate_slots(plan);
-  return outcome ? *outcome : simulate_nodes(plan);
+  return outcome_of(plan, play(plan));
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_within(const PlanPrepared& plan, Time longest) {
@@ -594,10 +591,14 @@ PlayTime PlanEvaluator::foreseen_time(const PlanPrepared& plan) const {
   return foresee(lower_nodes(plan).graph, *plan.setting, cost_, of_times_alone());
 }
 
-PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) {
-  if (!is_one_iteration(plan)) return outcome_of(plan, run_study(plan.study(), of_times_alone()).result);
+Result PlanEvaluator::play_nodes(const PlanPrepared& plan) {
+  if (!is_one_iteration(plan)) return run_study(plan.study(), of_times_alone()).result;
   LentMemory lent(*this, plan);
-  return outcome_of(plan, armilla::simulate(lower_nodes(plan).graph, cost_, of_times_alone(), lent.memory()));
+  return armilla::simulate(lower_nodes(plan).graph, cost_, of_times_alone(), lent.memory());
+}
+
+PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) {
+  return outcome_of(plan, play_nodes(plan));
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepared& plan, Time longest) {

@@ -41,14 +41,9 @@ struct PlanPrepared {
   Study study() const;  // with the plan; its request says what all have in common
 };
 
-// A plan that was read, lowered and divided by itself. `study` and `model` must outlive it.
-PlanPrepared prepared(const Study& study, const Model& model);
-
 class PlanEvaluator {
  public:
   explicit PlanEvaluator(const Study& base);
-  // For plans that are prepared already.
-  PlanEvaluator(const Study& base, const CostModel& cost);
   ~PlanEvaluator();
   PlanEvaluator(const PlanEvaluator&) = delete;
   PlanEvaluator& operator=(const PlanEvaluator&) = delete;
@@ -60,16 +55,18 @@ class PlanEvaluator {
   LeastAhead ahead_of(const PlanPrepared& plan);  // of its slots
   // What all ranks compute at least, in picoseconds, as a whole number.
   double computing_bound(const PlanPrepared& plan);
-  MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most, as a run reports it
-  // Iteration and how it divides. Throws Error for what only the simulation refuses.
+  MemoryUse memory(const PlanPrepared& plan);       // of the rank that needs most, as a run reports it
+  double hardware_flops(const PlanPrepared& plan);  // of an iteration (ir/derived/metrics.h)
+  // What is known of ranks: their times, not what they did when. Throws Error for what only the simulation
+  // refuses.
+  Result play(const PlanPrepared& plan);
+  // Iteration and how it divides, of that.
   PlanOutcome simulate(const PlanPrepared& plan);
   // Nothing as soon as it is known that the iteration lasts longer.
   std::optional<PlanOutcome> simulate_within(const PlanPrepared& plan, Time longest);
   // The two ways to it: with slots of the pipeline as one node each (lower/fused_slots.h), nothing where
   // these are not known to be the same whenever they are done; and node by node.
   std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
-  // What is known of ranks then: their times, not what they did when.
-  std::optional<Result> play_slots(const PlanPrepared& plan) { return play_slots(plan, {}); }
   PlanOutcome simulate_nodes(const PlanPrepared& plan);
   // How long that takes the processor (sim/simulate.h).
   PlayTime foreseen_time(const PlanPrepared& plan) const;
@@ -110,6 +107,7 @@ class PlanEvaluator {
   // Says of a job that is to be played which of its ends to watch; throws RunIsLate then.
   using Watch = std::function<std::span<std::vector<WatchedEnd>>(const FusedJob&)>;
   std::optional<Result> play_slots(const PlanPrepared& plan, const Watch& watch);
+  Result play_nodes(const PlanPrepared& plan);
   // What plans have in common that run alike up to LeastAhead::first_exchange.
   using BeginningKey = std::tuple<const StagePaths*, Time, std::string>;
   BeginningKey beginning_key(const PlanPrepared& plan);
@@ -152,8 +150,9 @@ class PlanEvaluator {
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
   std::int64_t kept_slots_ = 0;                   // of them
   std::map<BeginningKey, Beginning> beginnings_;  // of runs node by node that were watched
-  // By divided model, what places its groups, shape and action.
-  std::map<std::tuple<const ShardedModel*, std::string, std::uint32_t, PipelineAction>, MeasuredBlock>
+  // By divided model, what places its groups, what the host needs, shape and action.
+  std::map<std::tuple<const ShardedModel*, std::string, Time, bool, std::uint32_t, PipelineAction>,
+           MeasuredBlock>
       blocks_;
 };
 

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/folder_testing.h"
 #include "ir/derived/expense.h"
+#include "ir/derived/metrics.h"
 #include "lower/pipeline_schedule.h"
 #include "read/study.h"
 #include "study/run.h"
@@ -126,7 +127,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
     SCOPED_TRACE(text);
     Study study;
     std::optional<PlanOutcome> slots;
-    std::optional<Result> slots_of_ranks;
+    Result slots_of_ranks;
     PlanOutcome nodes;
     Result nodes_of_ranks;
     try {
@@ -137,10 +138,12 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
       slots = evaluator.simulate_slots(plan);
       if (!slots) continue;
       nodes = evaluator.simulate_nodes(plan);
-      slots_of_ranks = evaluator.play_slots(plan);
+      slots_of_ranks = evaluator.play(plan);
       SimulationOptions options;
       options.intervals = false;
-      nodes_of_ranks = run_study(plan.study(), options).result;
+      const auto whole = run_study(plan.study(), options);
+      ASSERT_EQ(evaluator.hardware_flops(plan), hardware_flops(whole));
+      nodes_of_ranks = whole.result;
     } catch (const Error&) {
       continue;  // not every combination is legal; what is refused is tested elsewhere
     }
@@ -153,7 +156,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
             : 0;
     offloaded += slots->plan.offload_activations && slots->plan.tensor > 1 ? 1 : 0;
     ASSERT_EQ(slots->iteration, nodes.iteration);
-    ASSERT_EQ(times_of(*slots_of_ranks), times_of(nodes_of_ranks));
+    ASSERT_EQ(times_of(slots_of_ranks), times_of(nodes_of_ranks));
     ASSERT_EQ(slots->compute, nodes.compute);
     ASSERT_EQ(slots->exposed_communication, nodes.exposed_communication);
     ASSERT_EQ(slots->energy, nodes.energy);
@@ -358,6 +361,7 @@ TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
       request.plan.host = one_of(Host::compiled, Host::eager);
       request.plan.issue_time = one_of(Time(3'000'000), Time(30'000'000));
       request.balance_stages = one_of(false, false, true);
+      request.plan.check_collectives = plan % 3 == 0;
       std::set<Time> own_bounds, own_slot_bounds;
       const auto told_by = [&](PlanEvaluator& evaluator) -> std::string {
         try {

@@ -73,6 +73,17 @@ bool is_letter(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0;
 }
 
+// "efa" in "8x efa (4 per node)", not in "default"; in lower case.
+bool has_whole_word(const std::string& text, std::string_view word) {
+  const auto is_in_word = [&](std::size_t at) {
+    return at < text.size() && (is_digit(text[at]) || is_letter(text[at]) || text[at] == '_');
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || !is_in_word(at - 1)) && !is_in_word(at + word.size())) return true;
+  }
+  return false;
+}
+
 // Whether the name has the model of a device: "a100" in "8xA100-SXM" and "DGXA100", not in "A1000" or
 // "A100X", a converged accelerator; "h200" is not in "GH200", a superchip.
 bool has_model(const std::string& name, std::string_view model) {
@@ -243,12 +254,11 @@ bool by_sockets(const std::string& device, const std::string& where) {
 }
 
 Machine machine_of(const RowMachine& row, const std::string& where) {
-  const std::string told = row.device + ' ' + row.notes;
+  const std::string told = lower_case(row.device + ' ' + row.notes);
+  const auto tells = [&](std::string_view word) { return has_whole_word(told, word); };
   std::string device = row.device;
-  static const std::regex kEfa(R"(\bEFA\b)", std::regex::icase),
-      kOmniPath(R"(\bOmni[ -]?Path\b)", std::regex::icase);
-  if (std::regex_search(told, kEfa)) device += " on efa";
-  if (std::regex_search(told, kOmniPath)) device += " on omni-path";
+  if (tells("efa")) device += " on efa";
+  if (tells("omni-path") || tells("omni path") || tells("omnipath")) device += " on omni-path";
   const KnownDevice& known = known_device(device, where);
   // Cards whose neighbours are behind PCIe alone: servers of the zoo join theirs by NVLink.
   if (row.devices > 1 && known.words[1] == "pcie")

@@ -371,27 +371,27 @@ void choose_dense_layers(const MeasuredPlan& row, const ZooModel& namesake, Mode
 
 // Whether the layers of a row make another model than its name says ("Maverick 400b" with 32 layers, in
 // releases whose tables took over another model's): the namesake's own come nearer to that size.
-bool layers_belie_name(const MeasuredPlan& row, const ModelSource& source) {
+bool layers_belie_name(const MeasuredPlan& row, const ModelSource& source, const Model& own) {
   static const std::regex kSize(R"(\b(\d{1,4})b\b)", std::regex::icase);
   std::smatch size;
   if (row.layers == 0 || row.parameters > 0 || !std::regex_search(row.model, size, kSize)) return false;
   const double said = std::stod(size[1]) * 1e9;
-  const auto apart = [&](std::int64_t layers) {
-    ModelSource one = source;
-    one.layers = layers;
-    return std::abs(static_cast<double>(totals(read_model(one, 1)).parameters) / said - 1);
+  const auto is_near = [&](const Model& model) {
+    constexpr double kRounded = 0.1;
+    return std::abs(static_cast<double>(totals(model).parameters) / said - 1) < kRounded;
   };
-  constexpr double kRounded = 0.1, kSlip = 0.6;
-  const auto own = static_cast<double>(read_model(source, 1).facts.layers);
   // With far fewer layers it is a small stand-in for the model.
-  return static_cast<double>(row.layers) > kSlip * own && apart(row.layers) > kRounded && apart(0) < kRounded;
+  constexpr double kSlip = 0.6;
+  if (static_cast<double>(row.layers) <= kSlip * static_cast<double>(own.facts.layers) || !is_near(own))
+    return false;
+  ModelSource told = source;
+  told.layers = row.layers;
+  return !is_near(read_model(told, 1));
 }
 
 // Experts are in the zoo alone: a row whose columns are of another model than its name is of neither.
-void check_namesake(const MeasuredPlan& row, const ModelSource& source, const std::string& where) {
-  ModelSource own;
-  own.name = source.name;
-  const ModelFacts facts = read_model(own, 1).facts;
+void check_namesake(const MeasuredPlan& row, const ModelSource& source, const ModelFacts& facts,
+                    const std::string& where) {
   for (const auto& [column, said, has] :
        {std::tuple("hidden", row.hidden, facts.hidden), std::tuple("heads", row.heads, facts.heads)}) {
     if (said == 0 || has == 0 || said == has) continue;
@@ -433,12 +433,13 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   constexpr std::int64_t kAdapterRank = 16;
   // Not latent attention's "q_lora_rank", nor its "kv-lora-rank".
   static const std::regex kAdapters(R"((^|[^\w-]|[^qv]-)lora(?![a-z_]))", std::regex::icase);
-  const bool has_adapters = std::regex_search(row.notes, kAdapters) && names(row, "lora");
+  const bool has_adapters = names(row, "lora") && std::regex_search(row.notes, kAdapters);
   if (has_adapters) source.lora_rank = kAdapterRank;
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
     source.name = namesake->name;
-    check_namesake(row, source, where);
-    source.layers = layers_belie_name(row, source) ? 0 : row.layers;
+    const Model own = read_model(source, 1);
+    check_namesake(row, source, own.facts, where);
+    source.layers = layers_belie_name(row, source, own) ? 0 : row.layers;
     choose_dense_layers(row, *namesake, source);
     return source;
   }

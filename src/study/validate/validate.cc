@@ -89,11 +89,11 @@ std::string group_of(const std::string& set, const MeasuredPlan& plan) {
 }
 
 // Where the time of a predicted step goes: what a large miss is likeliest to be about.
-std::string spent_on(const Run& run) {
-  const double step = in_seconds(run.result.iteration);
+std::string spent_on(const Result& result) {
+  const double step = in_seconds(result.iteration);
   if (!(step > 0)) return "no time at all";
   double computing = 0, exposed = 0, ranks = 0;
-  for (const RankClass& rank : run.result.classes) {
+  for (const RankClass& rank : result.classes) {
     const auto count = static_cast<double>(rank.ranks);
     computing += count * in_seconds(rank.compute);
     exposed += count * in_seconds(rank.exposed_communication);
@@ -267,54 +267,52 @@ class Validator {
   const PredictedStep& predicted(const MeasuredPlan& plan, Study study) {
     const ModelSource& model = study.model;
     // The plan is compared as a whole; this is the rest that tells predictions apart.
-    std::string place =
+    const std::string place =
         fmt::format("{}{}\n{}\n{} {} {} {}", dump_machine(study.machine), model.name, model.text,
                     model.sequence, model.layers, model.lora_rank, study.request.balance_stages);
-    std::deque<PredictedStep>& known = steps_[std::move(place)];
+    std::deque<PredictedStep>& known = steps_[place];
     const auto same = std::ranges::find_if(known, [&](const PredictedStep& step) {
       return step.plan == study.plan && step.chooses_recompute == chooses_recompute(plan);
     });
     if (same != known.end()) return *same;
     PredictedStep step{study.plan, chooses_recompute(plan), false, 0, 0, {}, {}};
-    Run run = lowered(plan, std::move(study));
-    step.has_experts = run.model.facts.experts > 0;
-    play(run);
-    step.seconds = in_seconds(run.result.iteration);
-    step.work = hardware_flops(run) / static_cast<double>(run.study.plan.ranks);
+    PlanEvaluator& evaluator = evaluator_of(study, place);
+    PlanPrepared made = evaluator.prepare(study.request);
+    if (chooses_recompute(plan)) {
+      choose_recompute(study.request.plan.recompute, [&] {
+        made = evaluator.prepare(study.request);
+        return evaluator.memory(made);
+      });
+    }
+    step.has_experts = made.model->facts.experts > 0;
+    const Result result = evaluator.play(made);
+    step.seconds = in_seconds(result.iteration);
+    step.work = evaluator.hardware_flops(made) / static_cast<double>(made.plan.ranks);
     step.study =
-        fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
-    step.likely = spent_on(run);
-    if (!run.memory.fits()) {
+        fmt::format("{} on {}: {}", made.model->name, made.setting->machine.name, describe_plan(made.plan));
+    step.likely = spent_on(result);
+    if (const MemoryUse use = evaluator.memory(made); !use.fits()) {
       step.likely +=
           fmt::format("; needs {} of {}, so that something of the plan is probably not as the row says",
-                      to_text(run.memory.needed()), to_text(run.memory.capacity));
+                      to_text(use.needed()), to_text(use.capacity));
     }
     if (chooses_recompute(plan)) {
       step.likely +=
-          fmt::format("; recomputation is not published, taken as {}", name_of(run.study.plan.recompute));
+          fmt::format("; recomputation is not published, taken as {}", name_of(made.plan.recompute));
     }
     known.push_back(std::move(step));
     return known.back();
   }
 
-  static void play(Run& run) {
-    // Of iterations that nothing separates one in the steady state counts.
-    if (!schedule_of(run.study.plan).flushes) {
-      SimulationOptions options;
-      options.intervals = false;
-      run = run_study(run.study, options);
-      return;
-    }
-    const auto cost = make_cost_model(run.study.compute, run.study.machine.device);
-    PlanEvaluator evaluator(run.study, *cost);
-    if (std::optional<Result> slots = evaluator.play_slots(prepared(run.study, run.model))) {
-      run.result = std::move(*slots);
-      return;
-    }
-    SimulationOptions options;
-    options.intervals = false;
-    options.collectives = false;
-    run.result = simulate(run.graph, run.study, *cost, options);
+  // What rows of one machine and model share.
+  PlanEvaluator& evaluator_of(const Study& study, const std::string& place) {
+    if (const auto known = evaluators_.find(place); known != evaluators_.end()) return known->second;
+    // A MB each; rows of a source stand together.
+    constexpr std::size_t kMostKept = 256;
+    if (evaluators_.size() == kMostKept) evaluators_.clear();
+    Study base = study;
+    base.request = {};
+    return evaluators_.try_emplace(place, base).first->second;
   }
 
   // Within the error of nine in ten predicted peaks (docs/accuracy.md).
@@ -323,23 +321,33 @@ class Validator {
     return static_cast<double>(use.needed().value) <= kError * static_cast<double>(use.capacity.value);
   }
 
+  // Recomputation that nobody published is the least that fits. `memory`: of a plan with it.
+  template <class Memory>
+  static void choose_recompute(Recompute& recompute, const Memory& memory) {
+    for (const Recompute more : {recompute, Recompute::selective, Recompute::full}) {
+      recompute = more;
+      if (fits_nearly(memory())) return;
+    }
+    // Something else of the plan saves memory, and recomputation is as likely without.
+    recompute = Recompute::none;
+    memory();
+  }
+
   static bool chooses_recompute(const MeasuredPlan& plan) { return !knows_recompute(plan); }
 
  public:
-  // The study without its simulation. Recomputation that nobody published is the least that fits.
+  // The study without its simulation.
   static Run lowered(const MeasuredPlan& plan, Study study) {
     const auto cost = make_cost_model(study.compute, study.machine.device);
-    Run run = lower_bare_study(study, *cost, no_progress(), Written::loops);
-    if (!chooses_recompute(plan)) return run;
-    for (const Recompute more : {Recompute::selective, Recompute::full}) {
-      if (fits_nearly(run.memory)) return run;
-      study.request.plan.recompute = study.plan.recompute = more;
-      run = lower_bare_study(study, *cost, no_progress(), Written::loops);
+    const auto lower = [&] { return lower_bare_study(study, *cost, no_progress(), Written::loops); };
+    if (chooses_recompute(plan)) {
+      choose_recompute(study.request.plan.recompute, [&] {
+        study.plan.recompute = study.request.plan.recompute;
+        return lower().memory;
+      });
+      study.plan.recompute = study.request.plan.recompute;
     }
-    if (fits_nearly(run.memory)) return run;
-    // Something else of the plan saves memory, and recomputation is as likely without.
-    study.request.plan.recompute = study.plan.recompute = Recompute::none;
-    return lower_bare_study(study, *cost, no_progress(), Written::loops);
+    return lower();
   }
 
  private:
@@ -368,6 +376,7 @@ class Validator {
   Progress& meter_;
   std::optional<Error> first_;                              // of rows that cannot be predicted
   std::map<std::string, std::deque<PredictedStep>> steps_;  // by machine and model
+  std::map<std::string, PlanEvaluator> evaluators_;         // likewise
   std::map<std::string, Device> devices_;
   std::map<std::pair<std::string, std::string>,
            std::unique_ptr<CostModel>>
