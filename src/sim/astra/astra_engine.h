@@ -37,7 +37,6 @@
 #include "sim/astra/astra_queues.h"
 #include "sim/astra/astra_streams.h"
 #include "sim/astra/shared_bus.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/engine/collective_instances.h"
 #include "sim/engine/custom_runner.h"
 #include "sim/engine/run_context.h"

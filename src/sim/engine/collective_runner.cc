@@ -507,8 +507,8 @@ Digest CollectiveRunner::describe(std::uint64_t argument) const {
 }
 
 // What follows from the rest is left out: schedules, places, who was sent to last.
-void CollectiveRunner::add_state(StateDigest& state, const Viewpoint& view) const {
-  instances_.add_state(state, view);
+void CollectiveRunner::add_state(StateDigest& state) const {
+  instances_.add_state(state);
   scheduler_.add_state(state);
   while (closed_ < runs_.size() && !runs_[closed_]) ++closed_;
   for (std::size_t r = closed_; r < runs_.size(); ++r) {
@@ -520,7 +520,7 @@ void CollectiveRunner::add_state(StateDigest& state, const Viewpoint& view) cons
       state.add('q', which.low, which.high, static_cast<int>(part.state));
       for (const std::uint32_t place : part.early) state.add('e', which.low, which.high, place);
       if (part.state <= State::issued || part.state == State::done) continue;
-      state.add('x', which.low, which.high, part.phase, part.priority, view.age(part.rank, part.sequence));
+      state.add('x', which.low, which.high, part.phase, part.priority, client_.age(part.rank, part.sequence));
       if (part.state == State::waiting) continue;
       state.add('y', which.low, which.high, part.holds_slot, part.step, part.receives_left, part.next_send,
                 part.in_flight, context_.queue.now().value - part.phase_start.value);

@@ -24,7 +24,6 @@
 #include "ir/study.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/chunk_scheduler.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/engine/collective_instances.h"
 #include "sim/engine/custom_runner.h"
 #include "sim/engine/group_members.h"
@@ -61,7 +60,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   std::uint32_t target() const { return target_; }
 
   // Chunks under way and slots in use; and what one of its events means. Not of custom collectives.
-  void add_state(StateDigest& state, const Viewpoint& view) const;
+  void add_state(StateDigest& state) const;
   Digest describe(std::uint64_t argument) const;
 
   // When nothing moves any more although chunks wait: every rank starts its oldest waiting chunk beyond the

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "cost/cost.h"
 #include "ir/graph.h"
@@ -79,6 +80,7 @@ class NativeRun final : MessageLabels, RoundObserver {
   EventQueue queue_;
   Order order_;
   std::unique_ptr<Network> network_;
+  std::vector<RunObserver*> observers_;
   RunContext context_;
   GroupTable groups_;
   Recorder recorder_;

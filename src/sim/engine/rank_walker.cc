@@ -445,8 +445,8 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
       return;
     }
     case NodeKind::collective:
-      if (watch_ != nullptr) [[unlikely]]
-        watch_->issues(rank, context_.graph.collectives[payload].family);
+      for (RunObserver* const observer : context_.observers)
+        observer->issues(rank, context_.graph.collectives[payload].family);
       if (contends_) hold_processors(rank, context_.graph.collectives[payload], true);
       executors_.collectives.issue(rank, node, static_cast<std::uint32_t>(payload),
                                    ranks_[static_cast<std::size_t>(rank)].collectives++);

@@ -34,8 +34,6 @@
 #include "event/event_queue.h"
 #include "event/state_digest.h"
 #include "ir/graph.h"
-#include "sim/engine/clock_watch.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/engine/compute_times.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/recorder.h"
@@ -58,7 +56,7 @@ struct Executors {
   RunProgress& progress;
 };
 
-class RankWalker final : public EventHandler, public CollectiveClient, public Viewpoint {
+class RankWalker final : public EventHandler, public CollectiveClient {
  public:
   // `one_communication`: at a time per rank.
   RankWalker(const RunContext& context, const Executors& executors, bool one_communication);
@@ -112,8 +110,6 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   // From now on the rank is so much later than the clock; and whether it has nothing to do.
   void pause(std::int32_t rank, Time pause);
   bool is_idle(std::int32_t rank) const;
-  // From now on it is asked (nullptr: nobody is).
-  void watch_clocks(ClockWatch* watch) { watch_ = watch; }
   // What ranks are at, each seen from the period that it is in; and what one is at.
   void add_state(StateDigest& state) const;
   void add_state(StateDigest& state, std::int32_t rank, std::int64_t from_period) const;
@@ -249,7 +245,6 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   bool contends_ = false;  // calls for processors
   bool chains_ = false;    // are one event
   std::span<std::vector<WatchedEnd>> watched_ends_;
-  ClockWatch* watch_ = nullptr;
   std::vector<Rank> ranks_;
 };
 

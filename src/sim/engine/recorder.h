@@ -13,7 +13,6 @@
 
 #include "event/state_digest.h"
 #include "ir/result.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/fold/rank_classes.h"
 
 namespace armilla {

@@ -411,13 +411,13 @@ class AstraRun {
                                      .stream_dimensions = system.dimensions,
                                      .packets = system.packets,
                                      .foreseen = {effort.all_messages, effort.all_bytes}})),
-        context_{graph, classes_, queue_, order_, *network_},
+        context_{graph, classes_, queue_, order_, *network_, observers_},
         recorder_(graph, classes_,
                   {.intervals = options.intervals,
                    .chunks = options.chunks,
                    .every_interval = options.every_interval},
                   {}, Counting::astra_sim),
-        messenger_(context_, system.rendezvous, unwatched_),
+        messenger_(context_, system.rendezvous),
         custom_(context_, messenger_),
         engine_(context_, system, custom_, walker_),
         memories_(context_, system.remote_memory),
@@ -449,11 +449,11 @@ class AstraRun {
   Machine machine_;
   const ComponentChoice& network_choice_;
   MessageLabels labels_;
-  MessageObserver unwatched_;
   RankClasses classes_;
   EventQueue queue_;
   Order order_;
   std::unique_ptr<Network> network_;
+  std::vector<RunObserver*> observers_;  // none
   RunContext context_;
   ComputeTimes times_;
   Recorder recorder_;
