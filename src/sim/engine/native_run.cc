@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/plan/senders.h"
-
 namespace armilla {
 namespace {
 
@@ -44,24 +42,11 @@ void order_records(Result& result) {
   });
 }
 
-// Lone plays (sim/memo/lone_plays.h) are told, too: their network then serves as that of the run.
-NativePlay told_of_senders(const NativePlay& play) {
-  NativePlay told = play;
-  if (!told.shared_dimensions) {
-    told.shared_dimensions =
-        shared_dimensions(play.graph, play.issued, play.study.machine, play.classes, play.planner);
-  }
-  return told;
-}
-
 }  // namespace
 
 NativeRun::NativeRun(const NativePlay& play)
-    : NativeRun(told_of_senders(play),
-                effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)) {}
-
-NativeRun::NativeRun(const NativePlay& play, Effort effort)
-    : order_(shares_memory(play.options.remote_memory) ? OrderRule::rounds_by_number : OrderRule::rounds,
+    : effort_(effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)),
+      order_(shares_memory(play.options.remote_memory) ? OrderRule::rounds_by_number : OrderRule::rounds,
              play.classes.simulated(), queue_),
       network_(make_network(play.study.network, {.machine = play.study.machine,
                                                  .queue = queue_,
@@ -70,8 +55,8 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
                                                  .slow_links = play.study.what_if.links,
                                                  .damage = play.study.what_if.damage,
                                                  .packets = play.options.packets,
-                                                 .foreseen = {effort.all_messages, effort.all_bytes},
-                                                 .shared_dimensions = *play.shared_dimensions,
+                                                 .foreseen = {effort_.all_messages, effort_.all_bytes},
+                                                 .shared_dimensions = play.shared_dimensions,
                                                  .link_classes = play.classes.links})),
       context_{play.graph, play.classes, queue_, order_, *network_, observers_},
       groups_(play.graph, play.classes, play.planner),
@@ -87,7 +72,7 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
       runner_(context_, play.study, play.planner, groups_, custom_, memoised_, play.options.every_message),
       memoised_(play, context_, groups_, runner_, walker_),
       memories_(context_, play.options.remote_memory),
-      progress_(*play.options.progress, std::move(effort)),
+      progress_(*play.options.progress, effort_),
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
       time_fold_(play, context_, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
   recorder_.look_at(play.options.window);

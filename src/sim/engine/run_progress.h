@@ -16,9 +16,10 @@ namespace armilla {
 
 class RunProgress {
  public:
-  RunProgress(Progress& progress, Effort effort)
+  // Both must outlive it.
+  RunProgress(Progress& progress, const Effort& effort)
       : progress_(progress),
-        messages_(std::move(effort.messages)),
+        messages_(effort.messages),
         total_(std::max(effort.nodes + effort.all_messages, 1.0)) {
     progress.begin("simulating");
   }
@@ -39,7 +40,7 @@ class RunProgress {
   }
 
   Progress& progress_;
-  std::vector<double> messages_;  // of one member, by call
+  const std::vector<double>& messages_;  // of one member, by call
   double total_;
   std::int64_t nodes_ = 0;
   double by_nodes_ = 0, next_ = 0;

@@ -269,43 +269,8 @@ void check_machine(const Graph& graph, const Study& study, const SimulationOptio
   check_recorded(options.record_ranks, graph);
 }
 
-// A job that is ready to be played.
-struct ReadyJob {
-  ReadyJob(const Graph& graph_, const Study& study_, std::span<const CostModel* const> costs_,
-           const SimulationOptions& options, RunMemory* memory)
-      : graph(graph_), study(study_), costs(costs_), issued(issued_by(graph)) {
-    check_machine(graph, study, options);
-    RunMemory::Parts& parts = (memory != nullptr ? *memory : own_memory_.emplace(study)).begin_run();
-    planner = &parts.planner;
-    plays = memory != nullptr ? &parts.plays : nullptr;
-    options.progress->begin("looking for ranks that fare alike");
-    const FoldingInput input{graph, issued, study, shares_memory(options.remote_memory)};
-    if (options.fold && memory != nullptr) {
-      classes = &parts.folds.classes_of(input, *planner);
-    } else {
-      classes = &own_classes_.emplace(options.fold ? fold_ranks(input, *planner) : unfolded(graph));
-    }
-  }
-  ReadyJob(const ReadyJob&) = delete;
-  ReadyJob& operator=(const ReadyJob&) = delete;
-
-  NativePlay play(const SimulationOptions& options) const {
-    return {graph, issued, study, costs, *classes, *planner, options, {}, plays};
-  }
-
-  const Graph& graph;
-  const Study& study;
-  std::span<const CostModel* const> costs;
-  const std::vector<Issued> issued;
-  CollectivePlanner* planner = nullptr;
-  KnownPlays* plays = nullptr;
-  const RankClasses* classes = nullptr;
-
- private:
-  // Where nothing is kept for other runs.
-  std::optional<RunMemory> own_memory_;
-  std::optional<RankClasses> own_classes_;
-};
+// Of a run that no other of its study follows.
+constexpr KeptAtMost kNothingKept{.structures = 0};
 
 // Of all devices of a study.
 struct AllCosts {
@@ -319,71 +284,70 @@ struct AllCosts {
   std::vector<std::unique_ptr<CostModel>> others;
 };
 
-}  // namespace
-
-namespace {
-
 // Whether nobody asks what a node of a layer did.
 bool asks_for_sums_only(const SimulationOptions& options) {
   return !options.intervals && !options.collectives && options.watched_ends.empty() &&
          options.record_ranks.empty() && options.window.from == Time(0) && options.window.until == kEndOfTime;
 }
 
-Result simulated_as_written(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
-                            const SimulationOptions& options, RunMemory* memory) {
+Result simulated_as_written(const Graph& graph, std::span<const CostModel* const> costs,
+                            const SimulationOptions& options, RunMemory& memory) {
+  const Study& study = memory.study();
   const Machine& machine = study.machine;
-  const ReadyJob job(graph, study, costs, options, memory);
-  const RankClasses& classes = *job.classes;
-  Result result = played(job.play(options), &NativeRun::result);
+  check_machine(graph, study, options);
+  const ReadyJob job(graph, options, memory);
+  CollectivePlanner& planner = job.kept.planner;
+  Result result = played(job.play(costs, options), &NativeRun::result);
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
-  LinkLoads loads(machine, study.collectives, *job.planner);
-  describe_collectives(result, graph, *job.planner, loads, promises_of(study.network));
-  result.warnings.assign(job.planner->substitutions().begin(), job.planner->substitutions().end());
+  LinkLoads loads(machine, study.collectives, planner);
+  describe_collectives(result, graph, planner, loads, promises_of(study.network));
+  result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
   warn_of_cables(result, study);
   note_unseen_links(result, machine, study.network);
   note_switches(result, graph, study);
   note_shared_links(result);
   constexpr std::int64_t kWorthSaying = 64;  // ranks
-  if (!classes.why_whole.empty() && graph.ranks >= kWorthSaying) {
-    result.notes.push_back(fmt::format("{} of {} ranks were simulated one by one: {}", classes.simulated(),
-                                       graph.ranks, classes.why_whole));
+  if (!job.classes.why_whole.empty() && graph.ranks >= kWorthSaying) {
+    result.notes.push_back(fmt::format("{} of {} ranks were simulated one by one: {}",
+                                       job.classes.simulated(), graph.ranks, job.classes.why_whole));
   }
   return result;
 }
 
-Result simulated(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
-                 const SimulationOptions& options, RunMemory* memory) {
+Result simulated(const Graph& graph, std::span<const CostModel* const> costs,
+                 const SimulationOptions& options, RunMemory& memory) {
   if (options.fold_time && asks_for_sums_only(options)) {
-    if (const std::optional<Graph> shorter = in_layer_loops(graph, study.collectives.order))
-      return simulated_as_written(*shorter, study, costs, options, memory);
+    if (const std::optional<Graph> shorter = in_layer_loops(graph, memory.study().collectives.order))
+      return simulated_as_written(*shorter, costs, options, memory);
   }
-  return simulated_as_written(graph, study, costs, options, memory);
+  return simulated_as_written(graph, costs, options, memory);
 }
 
 }  // namespace
 
 Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
                 const SimulationOptions& options) {
-  return simulated(graph, study, costs, options, nullptr);
+  RunMemory memory(study, kNothingKept);
+  return simulated(graph, costs, options, memory);
 }
 
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
                 const SimulationOptions& options) {
-  return simulated(graph, study, AllCosts(study, cost).costs, options, nullptr);
+  return simulate(graph, study, AllCosts(study, cost).costs, options);
 }
 
 Result simulate(const Graph& graph, const CostModel& cost, const SimulationOptions& options,
                 RunMemory& memory) {
-  const Study& study = memory.study();
-  return simulated(graph, study, AllCosts(study, cost).costs, options, &memory);
+  return simulated(graph, AllCosts(memory.study(), cost).costs, options, memory);
 }
 
 PlayTime foresee(const Graph& graph, const Study& study, const CostModel& cost,
                  const SimulationOptions& options) {
-  const AllCosts all(study, cost);
-  const ReadyJob job(graph, study, all.costs, options, nullptr);
-  return NativeRun(job.play(options)).foreseen_time();
+  check_machine(graph, study, options);
+  RunMemory memory(study, kNothingKept);
+  const ReadyJob job(graph, options, memory);
+  return NativeRun(job.play(AllCosts(study, cost).costs, options)).foreseen_time();
 }
 
 namespace {
@@ -399,7 +363,8 @@ class AstraRun {
   // Where the order is watched, rank 0 stands for all.
   AstraRun(const Graph& graph, const SystemLayer& system, const SimulationOptions& options, OrderRule order,
            Effort effort)
-      : machine_(machine_of(system)),
+      : effort_(std::move(effort)),
+        machine_(machine_of(system)),
         network_choice_(system.network),
         classes_(astra_classes(graph, system, order)),
         order_(order, classes_.simulated(), queue_),
@@ -410,7 +375,7 @@ class AstraRun {
                                      .stands_for = classes_.stands_for,
                                      .stream_dimensions = system.dimensions,
                                      .packets = system.packets,
-                                     .foreseen = {effort.all_messages, effort.all_bytes}})),
+                                     .foreseen = {effort_.all_messages, effort_.all_bytes}})),
         context_{graph, classes_, queue_, order_, *network_, observers_},
         recorder_(graph, classes_,
                   {.intervals = options.intervals,
@@ -421,7 +386,7 @@ class AstraRun {
         custom_(context_, messenger_),
         engine_(context_, system, custom_, walker_),
         memories_(context_, system.remote_memory),
-        progress_(*options.progress, std::move(effort)),
+        progress_(*options.progress, effort_),
         walker_(context_, {engine_, messenger_, memories_, times_, recorder_, progress_},
                 system.semantics != Semantics::astra1) {}
   AstraRun(const AstraRun&) = delete;
@@ -446,6 +411,7 @@ class AstraRun {
   bool parted() const { return order_.parted(); }
 
  private:
+  Effort effort_;
   Machine machine_;
   const ComponentChoice& network_choice_;
   MessageLabels labels_;
