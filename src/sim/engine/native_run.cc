@@ -60,12 +60,7 @@ NativeRun::NativeRun(const NativePlay& play)
                                                  .link_classes = play.classes.links})),
       context_{play.graph, play.classes, queue_, order_, *network_, observers_},
       groups_(play.graph, play.classes, play.planner),
-      recorder_(play.graph, play.classes,
-                {.intervals = play.options.intervals,
-                 .collectives = play.options.collectives,
-                 .chunks = play.options.chunks,
-                 .every_interval = play.options.every_interval},
-                play.options.record_ranks),
+      recorder_(play.graph, play.classes, play.options, Counting::native),
       times_(play.graph, play.study.machine, play.study.what_if, play.costs, play.classes),
       messenger_(context_, false),
       custom_(context_, messenger_),
@@ -73,10 +68,9 @@ NativeRun::NativeRun(const NativePlay& play)
       memoised_(play, context_, groups_, runner_, walker_),
       memories_(context_, play.options.remote_memory),
       progress_(*play.options.progress, effort_),
-      walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
+      walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false,
+              play.options.watched_ends),
       time_fold_(play, context_, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
-  recorder_.look_at(play.options.window);
-  walker_.watch_ends(play.options.watched_ends);
   queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
 }
 

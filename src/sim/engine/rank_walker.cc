@@ -13,13 +13,15 @@
 
 namespace armilla {
 
-RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication)
+RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication,
+                       std::span<std::vector<WatchedEnd>> watched_ends)
     : context_(context),
       executors_(executors),
       exclusive_lanes_(static_cast<std::uint8_t>(bit_of(Lane::device) | bit_of(Lane::host) |
                                                  (one_communication ? bit_of(Lane::communication) : 0))),
       peers_(context.graph),
       target_(context.queue.add_handler(*this)),
+      watched_ends_(watched_ends),
       ranks_(context.classes.real.size()) {
   const Graph& graph = context.graph;
   // Traces of a job often differ in durations alone: what follows from dependences is then kept once.

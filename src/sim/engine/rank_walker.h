@@ -58,15 +58,14 @@ struct Executors {
 
 class RankWalker final : public EventHandler, public CollectiveClient {
  public:
-  // `one_communication`: at a time per rank.
-  RankWalker(const RunContext& context, const Executors& executors, bool one_communication);
+  // `one_communication`: at a time per rank. `watched_ends`: SimulationOptions's.
+  RankWalker(const RunContext& context, const Executors& executors, bool one_communication,
+             std::span<std::vector<WatchedEnd>> watched_ends);
   RankWalker(const RankWalker&) = delete;
   RankWalker& operator=(const RankWalker&) = delete;
 
   std::uint32_t target() const { return target_; }
 
-  // From now on, ends that are later throw RunIsLate (SimulationOptions::watched_ends).
-  void watch_ends(std::span<std::vector<WatchedEnd>> watched) { watched_ends_ = watched; }
   // Issues every node without dependences, rank by rank.
   void start();
   // Issues what has become ready.

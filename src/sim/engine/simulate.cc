@@ -377,18 +377,14 @@ class AstraRun {
                                      .packets = system.packets,
                                      .foreseen = {effort_.all_messages, effort_.all_bytes}})),
         context_{graph, classes_, queue_, order_, *network_, observers_},
-        recorder_(graph, classes_,
-                  {.intervals = options.intervals,
-                   .chunks = options.chunks,
-                   .every_interval = options.every_interval},
-                  {}, Counting::astra_sim),
+        recorder_(graph, classes_, options, Counting::astra_sim),
         messenger_(context_, system.rendezvous),
         custom_(context_, messenger_),
         engine_(context_, system, custom_, walker_),
         memories_(context_, system.remote_memory),
         progress_(*options.progress, effort_),
         walker_(context_, {engine_, messenger_, memories_, times_, recorder_, progress_},
-                system.semantics != Semantics::astra1) {}
+                system.semantics != Semantics::astra1, {}) {}
   AstraRun(const AstraRun&) = delete;
   AstraRun& operator=(const AstraRun&) = delete;
 
@@ -435,6 +431,7 @@ class AstraRun {
 
 Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options) {
   check_ranks(rank_count(system), graph);
+  check_recorded(options.record_ranks, graph);
   const std::vector<Issued> issued = issued_by(graph);
   if (options.fold) {
     // First, because whether ranks can be told apart takes a look at every chunk.
