@@ -46,7 +46,7 @@ namespace armilla {
 class AstraEngine final : public EventHandler, public CollectiveExecutor {
  public:
   // Where the order is watched, rank 0 stands for all: the graph must pass `can_fold`
-  // (sim/fold/astra_fold.h).
+  // (sim/astra/astra_fold.h).
   AstraEngine(const RunContext& context, const SystemLayer& system, CustomRunner& custom,
               CollectiveClient& client);
   AstraEngine(const AstraEngine&) = delete;

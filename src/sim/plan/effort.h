@@ -3,14 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
-#include "ir/formats/system_layer.h"
 #include "ir/graph.h"
 #include "ir/issued.h"
 #include "sim/collective_plan.h"
 #include "sim/fold/rank_classes.h"
+#include "sim/link_loads.h"
 
 namespace armilla {
 
@@ -23,9 +24,9 @@ struct Effort {
 Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankClasses& classes,
                  CollectivePlanner& planner, double most_messages);
 
-// Under ASTRA-sim's rules, when only the first `ranks` are played; also a budget for memory: all chunks of a
-// collective exist at once there.
-Effort effort_of(const Graph& graph, std::span<const Issued> issued, const SystemLayer& system,
-                 std::int64_t ranks, double most_messages);
+// Of `ranks`, where a member of a call sends what `traffic_of(rank, call)` says. O(ranks x issued items).
+using TrafficOf = std::function<MemberTraffic(std::int32_t rank, std::uint32_t call)>;
+Effort effort_of(const Graph& graph, std::span<const Issued> issued, std::span<const std::int32_t> ranks,
+                 double most_messages, const TrafficOf& traffic_of);
 
 }  // namespace armilla
