@@ -161,8 +161,6 @@ class CollectivePlanner {
   std::int64_t size_class(const CollectiveCall& call) const;
   // Plans with all the peers that a call of its size class may have in a group.
   std::vector<const CollectivePlan*> possible_plans(const CollectiveCall& call, std::uint32_t shape);
-  // Whether some calls may go over trees of switches.
-  bool climbs() const;
   // Numbers shapes from 0.
   std::uint32_t shape(const GroupShape& shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, std::int64_t chunk);
@@ -178,9 +176,7 @@ class CollectivePlanner {
   // What was used in place of a general wish that cannot perform a kind, one sentence each; of the plans made
   // so far.
   const std::set<std::string>& substitutions() const;
-  // By bit, whose switches reduce, as the machine says; nothing where an algorithm named for calls of the
-  // kind, or for phases that they may have, runs in switches of which the machine says nothing.
-  std::optional<std::uint32_t> reducing_dimensions(CollectiveKind kind) const;
+  const AlgorithmChoices& choices() const { return *choices_; }
 
   // What the call takes beyond its schedule, by the fastest of the protocols of each dimension it crosses, if
   // CollectiveOptions::measured, and by what its members attain over cables where the network knows none;

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/units_text.h"
 #include "network/topology.h"
-#include "sim/plan/choice.h"
 
 namespace armilla {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "network/topology.h"
 #include "sim/plan/algorithm_choices.h"
-#include "sim/plan/choice.h"
 #include "sim/plan/library.h"
 #include "sim/plan/member_order.h"
 #include "sim/plan/plan_maker.h"
@@ -109,16 +108,8 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
 
 CollectivePlanner::~CollectivePlanner() = default;
 
-bool CollectivePlanner::climbs() const {
-  return choices_->climb();
-}
-
 const std::set<std::string>& CollectivePlanner::substitutions() const {
   return maker_->substitutions();
-}
-
-std::optional<std::uint32_t> CollectivePlanner::reducing_dimensions(CollectiveKind kind) const {
-  return choices_->reducing_dimensions(kind);
 }
 
 const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t family, std::int32_t group) {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "sim/chunk_count.h"
-#include "sim/plan/choice.h"
 #include "sim/plan/member_order.h"
 
 namespace armilla {
