@@ -51,7 +51,6 @@ class AstraEngine final : public EventHandler, public CollectiveExecutor {
               CollectiveClient& client);
   AstraEngine(const AstraEngine&) = delete;
   AstraEngine& operator=(const AstraEngine&) = delete;
-  ~AstraEngine() override;
 
   void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) override;
   std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/engine/native_run.h"
 #include "sim/plan/senders.h"
 
 namespace armilla {
@@ -25,14 +26,13 @@ std::uint64_t event(RunnerEvent kind, std::uint32_t place, std::uint32_t part) {
 
 }  // namespace
 
-CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
-                                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client,
-                                   bool every_message)
+CollectiveRunner::CollectiveRunner(const NativePlay& play, const RunContext& context, GroupTable& groups,
+                                   CustomRunner& custom, CollectiveClient& client)
     : context_(context),
-      options_(study.collectives),
-      every_message_(every_message),
-      dimensions_(static_cast<std::uint32_t>(study.machine.dimensions.size())),
-      planner_(planner),
+      options_(play.study.collectives),
+      every_message_(play.options.every_message),
+      dimensions_(static_cast<std::uint32_t>(play.study.machine.dimensions.size())),
+      planner_(play.planner),
       groups_(groups),
       custom_(custom),
       client_(client),
@@ -43,19 +43,19 @@ CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study
       beyond_(context.graph.collectives.size()),
       first_noted_(context.classes.real.size(), kNone) {
   for (const std::int32_t rank : context.classes.real)
-    memory_bandwidths_.push_back(device_of(study.machine, rank).memory_bandwidth);
+    memory_bandwidths_.push_back(device_of(play.study.machine, rank).memory_bandwidth);
 }
 
 // Flat algorithms come after the machine's dimensions.
 std::uint32_t CollectiveRunner::dimension_of(const Part& part) const {
-  const std::uint32_t dimension = run_of(part).plan->phases[part.phase].dimension;
+  const std::uint32_t dimension = part.planned->dimension;
   return dimension == kAllDimensions ? dimensions_ : dimension;
 }
 
 std::uint32_t CollectiveRunner::queue_of(const Part& part) const {
   // Rings that share a call have a queue each, as have sums that switches give back.
   return instances_[run_of(part).instance].family * (dimensions_ + kMostRings) + dimension_of(part) +
-         run_of(part).plan->phases[part.phase].queue;
+         part.planned->queue;
 }
 
 void CollectiveRunner::open_chunks(std::uint32_t id) {
@@ -283,8 +283,18 @@ void CollectiveRunner::send_within_window(Part& part) {
     }
     const std::uint32_t row = row_of(part, step);
     part.next_send += row - 1;
-    context_.network.send({part.real, part.last_to, transfer.bytes, part.planned->dimension, number, target_,
-                           1, argument, step.leg, sender, part.planned->share, part.tree, row});
+    context_.network.send({.source = part.real,
+                           .destination = part.last_to,
+                           .bytes = transfer.bytes,
+                           .dimension = part.planned->dimension,
+                           .order = number,
+                           .target = target_,
+                           .argument = argument,
+                           .leg = step.leg,
+                           .sender = sender,
+                           .share = part.planned->share,
+                           .tree = part.tree,
+                           .row = row});
   }
 }
 

@@ -31,11 +31,12 @@
 
 namespace armilla {
 
+struct NativePlay;
+
 class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
  public:
-  // `every_message`: one by one.
-  CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
-                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client, bool every_message);
+  CollectiveRunner(const NativePlay& play, const RunContext& context, GroupTable& groups,
+                   CustomRunner& custom, CollectiveClient& client);
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
 
@@ -166,7 +167,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
 
   RunContext context_;
   const CollectiveOptions& options_;
-  bool every_message_;
+  bool every_message_;                        // one by one
   std::uint32_t dimensions_;                  // of the machine
   std::vector<Bandwidth> memory_bandwidths_;  // per simulated rank, for local reductions
   CollectivePlanner& planner_;

@@ -41,9 +41,12 @@ class Messenger final : public EventHandler {
   void receive(const Channel& channel, Notice done);
   // A message that is not matched: who gets the notice knows what it is.
   void send_unmatched(std::int32_t source, std::int32_t destination, Bytes bytes, Notice arrived) {
-    const std::uint32_t number = sent_[static_cast<std::size_t>(source)]++;
-    context_.network.send(
-        {source, destination, bytes, kAllDimensions, number, arrived.target, 1, arrived.argument});
+    context_.network.send({.source = source,
+                           .destination = destination,
+                           .bytes = bytes,
+                           .order = sent_[static_cast<std::size_t>(source)]++,
+                           .target = arrived.target,
+                           .argument = arrived.argument});
   }
 
   void handle(std::uint64_t argument) override;

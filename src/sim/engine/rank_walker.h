@@ -128,6 +128,10 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   static constexpr std::uint64_t kIssued = std::uint64_t{1}
                                            << 63;  // of an event: the host has issued its node
 
+  static std::uint64_t argument_of(std::int32_t rank, std::uint32_t node) {
+    return std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
+  }
+
   // Of a rank's nodes in a stretch.
   struct Waiting {
     std::vector<std::uint32_t> left;  // per node as far as needed: dependences that are not done, or kDone
