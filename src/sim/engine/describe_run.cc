@@ -10,6 +10,7 @@
 #include "base/units_text.h"
 #include "network/network.h"
 #include "sim/link_loads.h"
+#include "sim/plan/algorithm_choices.h"
 
 namespace armilla {
 namespace {

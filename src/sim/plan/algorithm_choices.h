@@ -35,6 +35,13 @@ inline bool has_no_wish(const CollectiveOptions& options) {
          options.decomposition == Decomposition::multi_axis;
 }
 
+// Whether a network lets calls take the dimension's switches that reduce, where nobody names an algorithm. Of
+// trees only those of SHARP: where NVSwitches reduce on them, ranks do not fold.
+inline bool reduces_in(const Dimension& dimension, const NetworkPromises& network) {
+  return dimension.in_switch &&
+         (network.knows_dimensions || (network.grows_trees && dimension.in_switch->name == "sharp"));
+}
+
 class AlgorithmChoices {
  public:
   // Of a broadcast or a reduction: over all lines (collective/decompose.h).

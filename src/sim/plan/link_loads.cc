@@ -6,6 +6,7 @@
 
 #include "network/topology.h"
 #include "sim/plan/algorithm_choices.h"
+#include "sim/plan/chunk_count.h"
 #include "sim/plan/link_limit.h"
 
 namespace armilla {

@@ -46,6 +46,7 @@
 #include "collective/schedule.h"
 #include "ir/collective.h"
 #include "ir/machine.h"
+#include "sim/collective_plan.h"
 
 namespace armilla {
 
@@ -68,8 +69,13 @@ struct PhaseLoad {
 // The phases of a chunk, in their order.
 using ChunkLoads = std::vector<PhaseLoad>;
 
+// The dimension of a phase that has one, or goes over a tree.
+std::uint32_t crossed_by(const PlannedPhase& phase, const Machine& machine);
+
 // O(steps and messages of one member) for symmetric schedules, of all members for others.
 PhaseLoad phase_load(const Schedule& schedule, std::uint32_t number, const Dimension& dimension);
+// Of a plan of all bytes of a call.
+ChunkLoads loads_of(const CollectivePlan& plan, const Machine& machine);
 
 struct ChunkEstimate {
   double total = 0;
