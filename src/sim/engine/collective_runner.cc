@@ -86,7 +86,8 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
       part.run = static_cast<std::uint32_t>(runs_.size());
     }
     if (spare_runs_.empty()) spare_runs_.push_back(std::make_unique<ChunkRun>());
-    *spare_runs_.back() = {id, chunk, plans[chunk], &group, first, members, members};
+    *spare_runs_.back() = {id,    chunk,   plans[chunk], &group,
+                           first, members, members,      sender_of_family(instance.family)};
     runs_.push_back(std::move(spare_runs_.back()));
     spare_runs_.pop_back();
   }
@@ -270,7 +271,6 @@ void CollectiveRunner::enter_step(Part& part) {
 
 void CollectiveRunner::send_within_window(Part& part) {
   const Step& step = part.schedule->steps[part.step];
-  const std::uint16_t sender = sender_of_family(instances_[run_of(part).instance].family);
   while (part.next_send < step.end_send && (step.window == 0 || part.in_flight < step.window)) {
     const std::uint32_t number = part.next_send++;
     const Transfer& transfer = part.schedule->sends[number];
@@ -291,7 +291,7 @@ void CollectiveRunner::send_within_window(Part& part) {
                            .target = target_,
                            .argument = argument,
                            .leg = step.leg,
-                           .sender = sender,
+                           .sender = run_of(part).sender,
                            .share = part.planned->share,
                            .tree = part.tree,
                            .row = row});

@@ -86,6 +86,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
     const GroupMembers* group = nullptr;
     std::uint32_t first_part = 0, members = 0;
     std::uint32_t members_left = 0;
+    std::uint16_t sender = 0;  // Message::sender
   };
 
   // A member's part of a chunk. What every message needs comes first.

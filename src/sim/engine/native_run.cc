@@ -71,7 +71,10 @@ NativeRun::NativeRun(const NativePlay& play)
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false,
               play.options.watched_ends),
       time_fold_(play, context_, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
-  queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
+  // Behind the network, which also looks for ends of rounds; before those who look at what turns have done.
+  queue_.add_observer(*this);
+  if (memoised_.may_perform()) queue_.add_observer(memoised_);
+  if (time_fold_.is_looking()) queue_.add_observer(time_fold_);
 }
 
 void NativeRun::play() {
@@ -81,6 +84,8 @@ void NativeRun::play() {
     was_stuck_ = true;
     const bool any = runner_.start_oldest_waiting();
     round_over();
+    memoised_.round_over();
+    time_fold_.round_over();
     return any;
   });
 }
@@ -118,10 +123,6 @@ Result played(const NativePlay& play, Result (NativeRun::*told)()) {
 
 // Every rank that something happened to acts once.
 void NativeRun::round_over() {
-  if (memoised_.is_catching_up()) {
-    order_.take_turns([&](std::int32_t rank) { runner_.take_turn(rank); });
-    return;
-  }
   rounds_ = round_time_ == queue_.now() ? rounds_ + 1 : 1;
   round_time_ = queue_.now();
   const bool any = order_.take_turns([&](std::int32_t rank) {
@@ -130,10 +131,7 @@ void NativeRun::round_over() {
     if (order_.is_marked(rank, TurnPart::custom)) custom_.take_turn(rank);
     if (order_.is_marked(rank, TurnPart::walker)) walker_.take_turn(rank);
   });
-  memoised_.round_over();
-  if (!any) return;  // what the rest looks at is as it was
-  time_fold_.round_over();
-  progress_.messages_done(network_->messages() - network_->messages_under_way());
+  if (any) progress_.messages_done(network_->messages() - network_->messages_under_way());
 }
 
 // Besides those of collectives: the node of the program a message belongs to; in custom collectives, how many

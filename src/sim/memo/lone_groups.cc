@@ -261,6 +261,12 @@ class LoneFinder {
 
 }  // namespace
 
+bool LoneGroups::any() const {
+  return any_sometimes() || std::ranges::any_of(lone_, [](const std::vector<bool>& groups) {
+           return std::ranges::find(groups, true) != groups.end();
+         });
+}
+
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
                        const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once) {
   LoneFinder finder(graph, issued, study, classes, planner, at_once);

@@ -45,6 +45,8 @@ class LoneGroups {
   LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
              const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once = AtOnce::none);
 
+  // Always or sometimes.
+  bool any() const;
   // By family and group class.
   bool contains(std::uint32_t family, std::int32_t group) const {
     return !lone_.empty() && lone_[family][static_cast<std::size_t>(group)];

@@ -38,6 +38,7 @@ struct NativePlay;
 class MemoisedCollectives final : public CollectiveExecutor,
                                   public CollectiveClient,
                                   public EventHandler,
+                                  public RoundObserver,
                                   public RunObserver {
  public:
   // `runner`: who plays the others, and is the client of this as this is of `client`.
@@ -71,13 +72,16 @@ class MemoisedCollectives final : public CollectiveExecutor,
 
   void leaves(const Channel& channel) override;
   void arrives(const Channel& channel) override;
+  // Whether any collective may be looked up.
+  bool may_perform() const { return lone_.any(); }
   // Whether what happens now happened before, to a collective that then still was alone.
   bool is_catching_up() const { return is_catching_up_; }
 
   std::uint32_t target() const { return target_; }
   // At the end of a round, after the turns: who gathered in vain is passed on, and played is what might have
   // to begin among others in the next moment.
-  void round_over() {
+  void round_over() override {
+    if (is_catching_up_) return;
     if (!gathering_.empty() || next_held_ != kEndOfTime) pass_on_what_cannot_wait();
   }
   void handle(std::uint64_t performance) override;  // is over
