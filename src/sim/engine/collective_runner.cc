@@ -39,8 +39,7 @@ CollectiveRunner::CollectiveRunner(const NativePlay& play, const RunContext& con
       target_(context.queue.add_handler(*this)),
       scheduler_(context.classes.real.size(), options_.active_chunks, options_.order),
       instances_(context.graph, context.classes, client),
-      plans_(context.graph.collectives.size()),
-      beyond_(context.graph.collectives.size()),
+      facts_(context.graph.collectives.size()),
       first_noted_(context.classes.real.size(), kNone) {
   for (const std::int32_t rank : context.classes.real)
     memory_bandwidths_.push_back(device_of(play.study.machine, rank).memory_bandwidth);
@@ -93,18 +92,20 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
   }
 }
 
-// The planner looks each of them up.
+CollectiveRunner::CallFacts& CollectiveRunner::facts_of(std::uint32_t call, std::uint32_t shape) {
+  std::vector<CallFacts>& known = facts_[call];
+  const auto found = std::ranges::find(known, shape, &CallFacts::shape);
+  return found != known.end() ? *found : known.emplace_back(CallFacts{shape, {}, {}});
+}
+
 const std::vector<const CollectivePlan*>& CollectiveRunner::plans_of(std::uint32_t number,
                                                                      std::uint32_t shape) {
-  auto& known = plans_[number];
-  const auto found = std::ranges::find(known, shape, &CallPlans::shape);
-  if (found != known.end()) return found->of_chunks;
-  CallPlans& plans = known.emplace_back(CallPlans{shape, {}});
+  std::vector<const CollectivePlan*>& plans = facts_of(number, shape).plans;
+  if (!plans.empty()) return plans;
   const CollectiveCall& call = context_.graph.collectives[number];
   const std::int64_t chunks = planner_.chunks(call, shape);
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
-    plans.of_chunks.push_back(&planner_.plan(call, shape, chunk));
-  return plans.of_chunks;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) plans.push_back(&planner_.plan(call, shape, chunk));
+  return plans;
 }
 
 void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call,
@@ -151,11 +152,9 @@ Time CollectiveRunner::beyond(std::int32_t rank, std::uint32_t call) {
   const std::int32_t group = context_.classes.families[what.family].group_of[static_cast<std::size_t>(rank)];
   const std::uint32_t shape =
       groups_.of(what.family, static_cast<std::uint32_t>(group)).layouts.front()->shape;
-  // The planner looks each up.
-  std::vector<std::pair<std::uint32_t, Time>>& known = beyond_[call];
-  const auto found = std::ranges::find(known, shape, &std::pair<std::uint32_t, Time>::first);
-  if (found != known.end()) return found->second;
-  return known.emplace_back(shape, planner_.overhead(what, shape)).second;
+  std::optional<Time>& beyond = facts_of(call, shape).beyond;
+  if (!beyond) beyond = planner_.overhead(what, shape);
+  return *beyond;
 }
 
 void CollectiveRunner::enter_phase(std::uint32_t id) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -122,13 +123,16 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
     std::uint32_t from = 0, to = 0, place = 0;
   };
 
-  // Of the chunks of a call in groups of one shape.
-  struct CallPlans {
+  // Of a call in groups of one shape, as far as it has been asked for.
+  struct CallFacts {
     std::uint32_t shape = 0;
-    std::vector<const CollectivePlan*> of_chunks;
+    std::vector<const CollectivePlan*> plans;  // of its chunks
+    std::optional<Time> beyond;                // its schedule
   };
 
   Digest describe_part(std::uint32_t id) const;
+  // Which the planner would have to look up.
+  CallFacts& facts_of(std::uint32_t call, std::uint32_t shape);
   const std::vector<const CollectivePlan*>& plans_of(std::uint32_t call, std::uint32_t shape);
   void open_chunks(std::uint32_t id);
   // All members are there.
@@ -178,8 +182,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   std::uint32_t target_;
   ChunkScheduler scheduler_;
   CollectiveInstances instances_;
-  std::vector<std::vector<CallPlans>> plans_;                        // by call
-  std::vector<std::vector<std::pair<std::uint32_t, Time>>> beyond_;  // by call: what it takes, by shape
+  std::vector<std::vector<CallFacts>> facts_;  // by call
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::vector<std::unique_ptr<ChunkRun>> spare_runs_;  // that are over: their memory is used again
