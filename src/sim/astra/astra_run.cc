@@ -24,7 +24,6 @@
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
 #include "sim/engine/run_context.h"
-#include "sim/engine/run_progress.h"
 #include "sim/fold/rank_classes.h"
 #include "sim/plan/effort.h"
 

@@ -23,7 +23,6 @@
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
 #include "sim/engine/run_context.h"
-#include "sim/engine/run_progress.h"
 #include "sim/fold/rank_classes.h"
 #include "sim/fold/time_fold.h"
 #include "sim/memo/memoised_collectives.h"

@@ -39,9 +39,9 @@
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
 #include "sim/engine/run_context.h"
-#include "sim/engine/run_progress.h"
 #include "sim/engine/successors.h"
 #include "sim/fold/rank_classes.h"
+#include "sim/plan/effort.h"
 #include "sim/simulate.h"
 
 namespace armilla {

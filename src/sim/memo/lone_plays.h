@@ -9,8 +9,8 @@
 // (MessageWays::description); of folded ranks each group is its own kind there. So is, on any links, each
 // whose messages pass ranks of other groups.
 //
-// What is known may outlive a run (sim/run_memory.h): then what one run does once is played alone by the next,
-// and looked up from there on.
+// What is known may outlive a run (sim/run_memory.h): then what one run does once is played alone by the
+// next, and looked up from there on.
 #pragma once
 
 #include <cstdint>

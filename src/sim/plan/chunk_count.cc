@@ -80,8 +80,8 @@ PhaseLoad symmetric_load(const Schedule& schedule, const Dimension& dimension) {
   return load;
 }
 
-// When the last member is done if a byte takes `byte_seconds`: steps are entered when those before them are
-// complete, and a member's messages leave one after the other.
+// When the last member is done: steps are entered when those before them are complete, and a member's
+// messages leave one after the other, where bytes count.
 class Chain {
  public:
   Chain(const Schedule& schedule, const Dimension& dimension, bool with_bytes)
