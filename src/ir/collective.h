@@ -53,8 +53,8 @@ std::string_view name_of(Decomposition decomposition);
 // What keeps a collective from being faster: that no algorithm could do with less of the links (bandwidth);
 // what its schedule and protocol do, although another algorithm could load the links better (algorithm);
 // links of a graph that its messages share with each other on their ways (sharing); else (estimated,
-// sim/chunk_count.h) the latencies of its steps, where they are at least half of its time, or that its phases
-// on different dimensions overlap too little.
+// sim/plan/chunk_count.h) the latencies of its steps, where they are at least half of its time, or that its
+// phases on different dimensions overlap too little.
 enum class CollectiveLimit : std::uint8_t { bandwidth, algorithm, latency, pipelining, sharing };
 std::string_view name_of(CollectiveLimit limit);
 
@@ -72,7 +72,7 @@ struct CollectiveOptions {
   std::string algorithms_where = "collectives.algorithms";                // where `algorithms` stand
   std::map<CollectiveKind, std::string> where_by_kind;                    // and the others
   Decomposition decomposition = Decomposition::multi_axis;
-  // Pieces a collective is cut into, which overlap across dimensions; none: by its size (sim/chunk_count.h).
+  // Pieces it is cut into, which overlap across dimensions; none: by its size (sim/plan/chunk_count.h).
   std::optional<std::int64_t> chunks;
   std::int64_t active_chunks = 4;  // chunks a rank works on at once per communicator and dimension
   ChunkOrder order = ChunkOrder::fifo;

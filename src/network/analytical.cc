@@ -133,8 +133,7 @@ class Analytical final : public EventHandler,
       (passes ? has_rings_ : has_ports_)[d] = true;
       if (passes && !rings_) rings_.emplace(queue_, links_.largest_bandwidth(), *this);
       // Messages of a row come at their receiver's link as fast as that serves them.
-      keeps_rows_[d] = !stores && topology_.dimension(d).kind == DimensionKind::switched &&
-                       topology_.dimension(d).cables.empty() &&
+      keeps_rows_[d] = !stores && has_one_switch(topology_.dimension(d)) &&
                        std::ranges::none_of(setup.slow_links,
                                             [&](const SlowLinks& links) { return links.dimension == d; });
     }
@@ -398,19 +397,16 @@ class Analytical final : public EventHandler,
     queue_.schedule(time, target_, std::uint64_t{flights_[slot].called_off} << 32 | slot);
   }
 
-  bool leads_in(const LinkId& id) const {
-    return topology_.dimension(id.dimension).kind == DimensionKind::switched && id.number % 2 == 1;
-  }
   // kNoFairPort of links that lead to a rank or carry one sender's messages only.
   std::uint32_t port_of(const LinkId& id, Link& link) {
-    if (!has_ports_[id.dimension] || leads_in(id)) [[likely]]
+    if (!has_ports_[id.dimension] || topology_.leads_in(id)) [[likely]]
       return kNoFairPort;
     if (link.shared == 0) link.shared = ports_.open(link) + 1;
     return link.shared - 1;
   }
   // Nothing of links that lead away from a rank or carry one sender's messages only.
   WayIn* way_in_of(const LinkId& id, Link& link) {
-    if (!has_ports_[id.dimension] || !leads_in(id)) [[likely]]
+    if (!has_ports_[id.dimension] || !topology_.leads_in(id)) [[likely]]
       return nullptr;
     if (link.shared == 0) {
       ways_in_.emplace_back();

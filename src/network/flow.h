@@ -22,7 +22,9 @@ struct FlowSharing {
   bool weigh_by_latency = false;  // shares in inverse proportion to the flows' latencies, as SimGrid's
 };
 
-// The parameter `bandwidth-factor`. Throws Error for none.
+inline constexpr ParameterInfo kBandwidthFactorParameter = {"bandwidth-factor", ParameterType::fraction, "1",
+                                                            "of the links' bandwidth that payload gets"};
+// Throws Error for none.
 double bandwidth_factor_of(const ParameterValues& values);
 
 struct FlowSharingOutcome {

@@ -53,8 +53,7 @@ TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
 
 constexpr std::array kFluidParameters = {
     kFlowRouting,
-    ParameterInfo{"bandwidth-factor", ParameterType::fraction, "1",
-                  "of the links' bandwidth that payload gets"},
+    kBandwidthFactorParameter,
     ParameterInfo{"latency-factor", ParameterType::number, "1", "times the links' delays"},
     ParameterInfo{"cross-traffic", ParameterType::fraction, "0",
                   "of its rate that a flow takes on the way back, for acknowledgements"},

@@ -68,10 +68,9 @@ Bandwidth LinkTable::largest_bandwidth() const {
 Bandwidth LinkTable::whole_bandwidth(const LinkId& id) const {
   const Dimension& dimension = topology_.dimension(id.dimension);
   if (dimension.cables.empty()) return speed(id).bandwidth;
-  const std::int32_t here = topology_.coordinate(id.owner, id.dimension);
   // Nobody leads to itself, but over PCIe.
-  const std::int32_t there = id.number > 1 ? id.number / 2 - 1 : here;
-  return pair_speeds_[id.dimension][static_cast<std::size_t>(id.owner * dimension.size + there)].bandwidth;
+  const auto pair = static_cast<std::size_t>(id.owner * dimension.size + topology_.other_end(id));
+  return pair_speeds_[id.dimension][pair].bandwidth;
 }
 
 void LinkTable::open(std::uint32_t dimension, std::int32_t owner) {

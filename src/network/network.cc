@@ -28,8 +28,7 @@ constexpr std::array kAnalyticalParameters = {
 };
 
 constexpr std::array kFlowParameters = {
-    ParameterInfo{"bandwidth-factor", ParameterType::fraction, "1",
-                  "of the links' bandwidth that payload gets"},
+    kBandwidthFactorParameter,
     ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
 };
 

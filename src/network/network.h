@@ -1,4 +1,4 @@
-// Networks: messages in, deliveries out. One table of models, ASTRA-sim's included; each is one source file.
+// Networks: messages in, deliveries out. One table of models, ASTRA-sim's included; each a source or a room.
 //
 // A message names its receiver, a handler of the run's event queue. A network schedules its own events on
 // that queue and calls the receiver at the moment all of the message has arrived. It owns nothing of the run

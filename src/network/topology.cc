@@ -31,6 +31,10 @@ bool links_every_pair(const Dimension& dimension) {
   return dimension.kind == DimensionKind::fully_connected;
 }
 
+bool has_one_switch(const Dimension& dimension) {
+  return dimension.kind == DimensionKind::switched && dimension.cables.empty();
+}
+
 Topology::Topology(const Machine& machine)
     : dimensions_(machine.dimensions),
       host_bandwidth_(machine.device.host_bandwidth),
@@ -135,9 +139,9 @@ std::string Topology::link_name(const LinkId& link) const {
   const std::int64_t here = coordinate(link.owner, link.dimension);
   if (dimension.kind == DimensionKind::switched) {
     std::string other = dimension.cables.empty() ? "switch" : "PCIe";
-    const bool leaves = link.number % 2 == 0;
+    const bool leaves = !leads_in(link);
     if (link.number > 1) {
-      const std::int64_t peer = link.owner + (link.number / 2 - 1 - here) * strides_[link.dimension];
+      const std::int64_t peer = link.owner + (other_end(link) - here) * strides_[link.dimension];
       other = fmt::format("cables {} rank {}", leaves ? "to" : "from", peer);
     }
     return leaves ? fmt::format("rank {} -> {} ({})", link.owner, other, dimension.name)

@@ -28,6 +28,8 @@ std::int32_t hops(const Dimension& dimension, std::int32_t here, std::int32_t th
 bool passes_others(const Dimension& dimension);
 // Every rank has a link of its own to every other; otherwise all that it sends one way shares a link.
 bool links_every_pair(const Dimension& dimension);
+// One switch joins all members, in which messages may end and begin (Message::leg).
+bool has_one_switch(const Dimension& dimension);
 
 // A directed link, numbered among those of the rank that owns it in the dimension:
 //   Ring 0: to the next, 1: to the previous; FullyConnected i: to the rank i+1 further; Switch 0: up, 1:
@@ -106,6 +108,15 @@ class Topology {
   Position start(const Message& message) const;
   // The next link, and `at` moved across it. Only while links are left.
   LinkId advance(const Message& message, Position& at) const;
+
+  // Leads to its owner, from a switch or over cables.
+  bool leads_in(const LinkId& link) const {
+    return dimensions_[link.dimension].kind == DimensionKind::switched && link.number % 2 == 1;
+  }
+  // Of cables, the coordinate of the member at their other end; of PCIe, of its owner itself.
+  std::int32_t other_end(const LinkId& cables) const {
+    return cables.number > 1 ? cables.number / 2 - 1 : coordinate(cables.owner, cables.dimension);
+  }
 
   std::int32_t links_per_rank(std::uint32_t d) const;
   std::string link_name(const LinkId& link) const;  // "rank 0 -> rank 1 (nvlink)"

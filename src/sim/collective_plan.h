@@ -19,7 +19,6 @@
 #include "ir/machine.h"
 #include "ir/result.h"
 #include "network/network.h"
-#include "sim/chunk_count.h"
 #include "sim/group_layout.h"
 
 namespace armilla {
@@ -65,36 +64,8 @@ inline std::int32_t rank_at(const PlannedPhase& phase, const GroupLayout& layout
       .ranks[phase.order == nullptr ? position : static_cast<std::size_t>(phase.order->member_at[position])];
 }
 
-// What of a group's layout decides its plans: the sizes of a grid in the machine's dimensions, or only how
-// many ranks there are.
-struct GroupShape {
-  std::vector<std::int64_t> sizes;  // empty: no grid
-  std::int64_t ranks = 0;
-  // Of a grid, the coordinates in each dimension that has cables (Dimension::cables), in none of the others;
-  // empty where there is no such dimension.
-  std::vector<std::vector<std::int32_t>> places{};
-  // Of no grid, for each row of members in one group of the first dimension (node), how many they are and
-  // where they stand in it, where NICs are theirs; counted from the first place that a member takes in any
-  // node where no cables tell places apart.
-  std::vector<std::int32_t> in_nodes{};
-  auto operator<=>(const GroupShape&) const = default;
-};
-
-// Whether groups of equal sizes differ by their places.
-bool has_cables(const Machine& machine);
-GroupShape shape_of(const GroupLayout& layout, const Machine& machine);
-// GroupShape::in_nodes of members that are no grid; into `places`.
-void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
-                    std::vector<std::int32_t>& places);
 // Flat rings that a group is served by at most, one per NIC.
 inline constexpr std::uint32_t kMostRings = 16;
-
-// Whether a network lets calls take the dimension's switches that reduce, where nobody names an algorithm. Of
-// trees only those of SHARP: where NVSwitches reduce on them, ranks do not fold.
-inline bool reduces_in(const Dimension& dimension, const NetworkPromises& network) {
-  return dimension.in_switch &&
-         (network.knows_dimensions || (network.grows_trees && dimension.in_switch->name == "sharp"));
-}
 
 // Calls with equal keys go alike among the same members.
 struct CallKey {
@@ -130,11 +101,7 @@ struct BeyondSchedule {
   double total() const { return launch + steps + bytes + within; }
 };
 
-// The dimension of a phase that has one, or goes over a tree.
-std::uint32_t crossed_by(const PlannedPhase& phase, const Machine& machine);
-// What the phases of a plan of all bytes of a call load.
-ChunkLoads loads_of(const CollectivePlan& plan, const Machine& machine);
-
+struct PhaseLoad;
 class AlgorithmChoices;
 class CollectiveLibrary;
 class PlanMaker;
@@ -161,8 +128,6 @@ class CollectivePlanner {
   std::int64_t size_class(const CollectiveCall& call) const;
   // Plans with all the peers that a call of its size class may have in a group.
   std::vector<const CollectivePlan*> possible_plans(const CollectiveCall& call, std::uint32_t shape);
-  // Whether some calls may go over trees of switches.
-  bool climbs() const;
   // Numbers shapes from 0.
   std::uint32_t shape(const GroupShape& shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, std::int64_t chunk);
@@ -178,9 +143,7 @@ class CollectivePlanner {
   // What was used in place of a general wish that cannot perform a kind, one sentence each; of the plans made
   // so far.
   const std::set<std::string>& substitutions() const;
-  // By bit, whose switches reduce, as the machine says; nothing where an algorithm named for calls of the
-  // kind, or for phases that they may have, runs in switches of which the machine says nothing.
-  std::optional<std::uint32_t> reducing_dimensions(CollectiveKind kind) const;
+  const AlgorithmChoices& choices() const { return *choices_; }
 
   // What the call takes beyond its schedule, by the fastest of the protocols of each dimension it crosses, if
   // CollectiveOptions::measured, and by what its members attain over cables where the network knows none;
@@ -200,8 +163,8 @@ class CollectivePlanner {
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
   static constexpr std::uint32_t kTurns = 2;
   std::uint32_t turns(const CollectiveCall& call) const;
-  // By order.
-  std::vector<ChunkLoads> phase_loads(const CollectiveCall& call, std::uint32_t shape);
+  // By order, of the phases of a chunk.
+  std::vector<std::vector<PhaseLoad>> phase_loads(const CollectiveCall& call, std::uint32_t shape);
   const std::vector<ChunkWay>& ways(const CollectiveCall& call, std::uint32_t shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes,
                              const ChunkWay& way);

@@ -1,8 +1,9 @@
 // How a group of ranks lies on the machine: as a sub-grid of its dimensions, when it is one, so that
-// collectives can be decomposed.
+// collectives can be decomposed; and what of that decides how its collectives are planned.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/machine.h"
@@ -37,5 +38,27 @@ struct GroupLayout {
 
 // O(ranks x dimensions).
 GroupLayout lay_out(const std::vector<std::int32_t>& ranks, const Machine& machine);
+
+// What of a group's layout decides its plans: the sizes of a grid in the machine's dimensions, or only how
+// many ranks there are.
+struct GroupShape {
+  std::vector<std::int64_t> sizes;  // empty: no grid
+  std::int64_t ranks = 0;
+  // Of a grid, the coordinates in each dimension that has cables (Dimension::cables), in none of the others;
+  // empty where there is no such dimension.
+  std::vector<std::vector<std::int32_t>> places{};
+  // Of no grid, for each row of members in one group of the first dimension (node), how many they are and
+  // where they stand in it, where NICs are theirs; counted from the first place that a member takes in any
+  // node where no cables tell places apart.
+  std::vector<std::int32_t> in_nodes{};
+  auto operator<=>(const GroupShape&) const = default;
+};
+
+// Whether groups of equal sizes differ by their places.
+bool has_cables(const Machine& machine);
+GroupShape shape_of(const GroupLayout& layout, const Machine& machine);
+// GroupShape::in_nodes of members that are no grid; into `places`.
+void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
+                    std::vector<std::int32_t>& places);
 
 }  // namespace armilla

@@ -74,7 +74,7 @@ PlayTime foresee(const Graph& graph, const Study& study, const CostModel& cost,
 // The same Graph under ASTRA-sim's rules (ir/formats/system_layer.h): one communication at a time per rank
 // (2.x), streams instead of schedules (sim/astra/astra_engine.h), networks that truncate to nanoseconds
 // (network/astra_network.h). NodeKind::compute does not occur there. One rank is played for all
-// where that is exact (sim/fold/astra_fold.h), else every rank. Throws Error as above.
+// where that is exact (sim/astra/astra_fold.h), else every rank. Throws Error as above.
 Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options = {});
 
 }  // namespace armilla

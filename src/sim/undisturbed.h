@@ -18,6 +18,8 @@
 
 namespace armilla {
 
+struct ReadyJob;
+
 // What else there is while the collectives run that are asked about.
 enum class Beside : std::uint8_t {
   everything,  // all that the graph has
@@ -45,10 +47,7 @@ class FoldedGraph {
                   std::span<std::vector<WatchedEnd>> watched = {});
 
  private:
-  struct Parts;
-  const Graph& graph_;
-  const Study& study_;
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<const ReadyJob> job_;
 };
 
 }  // namespace armilla

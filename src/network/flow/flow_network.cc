@@ -26,9 +26,9 @@ std::vector<double> capacities_of(const Ways& ways, double factor) {
 }
 
 // Messages of one sender from one device to another keep their order; those of several share links.
-class FlowNetwork final : public Network, public RoundObserver, public Fluids::Client {
+class FluidNetwork final : public Network, public RoundObserver, public Fluids::Client {
  public:
-  FlowNetwork(const NetworkSetup& setup, const ParameterValues& values)
+  FluidNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : queue_(setup.queue),
         labels_(setup.labels),
         ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
@@ -43,8 +43,8 @@ class FlowNetwork final : public Network, public RoundObserver, public Fluids::C
     rank_sizes_.resize(setup.stands_for.size());
     for (const std::int32_t rank : setup.stands_for) ++rank_sizes_[static_cast<std::size_t>(rank)];
   }
-  FlowNetwork(const FlowNetwork&) = delete;
-  FlowNetwork& operator=(const FlowNetwork&) = delete;
+  FluidNetwork(const FluidNetwork&) = delete;
+  FluidNetwork& operator=(const FluidNetwork&) = delete;
 
   std::uint32_t switch_tree(std::span<const std::int32_t> members, CollectiveKind kind) override {
     return trees_.find(members, kind);
@@ -284,7 +284,7 @@ std::unique_ptr<MessageLinks> flow_links(const Machine& machine, const WhatIf& w
 }
 
 std::unique_ptr<Network> make_flow_network(const NetworkSetup& setup, const ParameterValues& values) {
-  return std::make_unique<FlowNetwork>(setup, values);
+  return std::make_unique<FluidNetwork>(setup, values);
 }
 
 }  // namespace armilla

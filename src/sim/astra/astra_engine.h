@@ -37,7 +37,6 @@
 #include "sim/astra/astra_queues.h"
 #include "sim/astra/astra_streams.h"
 #include "sim/astra/shared_bus.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/engine/collective_instances.h"
 #include "sim/engine/custom_runner.h"
 #include "sim/engine/run_context.h"
@@ -47,12 +46,11 @@ namespace armilla {
 class AstraEngine final : public EventHandler, public CollectiveExecutor {
  public:
   // Where the order is watched, rank 0 stands for all: the graph must pass `can_fold`
-  // (sim/fold/astra_fold.h).
+  // (sim/astra/astra_fold.h).
   AstraEngine(const RunContext& context, const SystemLayer& system, CustomRunner& custom,
               CollectiveClient& client);
   AstraEngine(const AstraEngine&) = delete;
   AstraEngine& operator=(const AstraEngine&) = delete;
-  ~AstraEngine() override;
 
   void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) override;
   std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override {

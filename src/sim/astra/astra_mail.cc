@@ -73,8 +73,11 @@ void AstraMail::schedule_at(Time time, std::uint64_t argument) {
 
 Message AstraMail::on_network(const AstraMessage& message, std::uint64_t argument) const {
   const AstraStream& from = streams_[message.from];
-  Message sent{from.rank, streams_[message.to].rank, Bytes(message.bytes), kAllDimensions, 0, target_, 1,
-               argument};
+  Message sent{.source = from.rank,
+               .destination = streams_[message.to].rank,
+               .bytes = Bytes(message.bytes),
+               .target = target_,
+               .argument = argument};
   const AstraPhase& phase = *from.current;
   if (system_.boost && system_.semantics == Semantics::astra1 && phase.dimension != kFlatPhase) {
     sent.copies = static_cast<std::uint32_t>(

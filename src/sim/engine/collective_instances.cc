@@ -91,7 +91,7 @@ std::int32_t CollectiveInstances::missing_member(std::int32_t rank, std::uint32_
   return -1;
 }
 
-void CollectiveInstances::add_state(StateDigest& state, const Viewpoint& view) const {
+void CollectiveInstances::add_state(StateDigest& state) const {
   for (std::size_t family = 0; family < issued_.size(); ++family) {
     for (std::size_t rank = 0; rank < issued_[family].size(); ++rank) {
       const std::int32_t group = classes_.families[family].group_of[rank];
@@ -112,8 +112,8 @@ void CollectiveInstances::add_state(StateDigest& state, const Viewpoint& view) c
       const CollectiveIssue& issue = instance.issues[member];
       if (issue.chunks_left < 0) continue;
       const std::int32_t rank = instance.ranks->members[member];
-      state.add('k', which.low, which.high, member, view.place(rank, issue.node),
-                view.age(rank, issue.sequence), issue.chunks_left, issue.started);
+      state.add('k', which.low, which.high, member, client_.place(rank, issue.node),
+                client_.age(rank, issue.sequence), issue.chunks_left, issue.started);
     }
   }
 }

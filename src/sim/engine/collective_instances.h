@@ -12,7 +12,7 @@
 
 #include "event/state_digest.h"
 #include "ir/graph.h"
-#include "sim/engine/collective_executor.h"
+#include "sim/engine/run_context.h"
 #include "sim/fold/rank_classes.h"
 
 namespace armilla {
@@ -62,7 +62,7 @@ class CollectiveInstances {
 
   // Members' issues of those under way, and how far each rank is in each of its groups, counted
   // from the latest.
-  void add_state(StateDigest& state, const Viewpoint& view) const;
+  void add_state(StateDigest& state) const;
   // An instance among those of its group, counted from the latest.
   Digest describe(const CollectiveInstance& instance) const {
     return digest_of(instance.family, instance.group,

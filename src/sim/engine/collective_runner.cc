@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/engine/native_run.h"
 #include "sim/plan/senders.h"
 
 namespace armilla {
@@ -25,37 +26,35 @@ std::uint64_t event(RunnerEvent kind, std::uint32_t place, std::uint32_t part) {
 
 }  // namespace
 
-CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
-                                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client,
-                                   bool every_message)
+CollectiveRunner::CollectiveRunner(const NativePlay& play, const RunContext& context, GroupTable& groups,
+                                   CustomRunner& custom, CollectiveClient& client)
     : context_(context),
-      options_(study.collectives),
-      every_message_(every_message),
-      dimensions_(static_cast<std::uint32_t>(study.machine.dimensions.size())),
-      planner_(planner),
+      options_(play.study.collectives),
+      every_message_(play.options.every_message),
+      dimensions_(static_cast<std::uint32_t>(play.study.machine.dimensions.size())),
+      planner_(play.planner),
       groups_(groups),
       custom_(custom),
       client_(client),
       target_(context.queue.add_handler(*this)),
       scheduler_(context.classes.real.size(), options_.active_chunks, options_.order),
       instances_(context.graph, context.classes, client),
-      plans_(context.graph.collectives.size()),
-      beyond_(context.graph.collectives.size()),
+      facts_(context.graph.collectives.size()),
       first_noted_(context.classes.real.size(), kNone) {
   for (const std::int32_t rank : context.classes.real)
-    memory_bandwidths_.push_back(device_of(study.machine, rank).memory_bandwidth);
+    memory_bandwidths_.push_back(device_of(play.study.machine, rank).memory_bandwidth);
 }
 
 // Flat algorithms come after the machine's dimensions.
 std::uint32_t CollectiveRunner::dimension_of(const Part& part) const {
-  const std::uint32_t dimension = run_of(part).plan->phases[part.phase].dimension;
+  const std::uint32_t dimension = part.planned->dimension;
   return dimension == kAllDimensions ? dimensions_ : dimension;
 }
 
 std::uint32_t CollectiveRunner::queue_of(const Part& part) const {
   // Rings that share a call have a queue each, as have sums that switches give back.
   return instances_[run_of(part).instance].family * (dimensions_ + kMostRings) + dimension_of(part) +
-         run_of(part).plan->phases[part.phase].queue;
+         part.planned->queue;
 }
 
 void CollectiveRunner::open_chunks(std::uint32_t id) {
@@ -86,24 +85,27 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
       part.run = static_cast<std::uint32_t>(runs_.size());
     }
     if (spare_runs_.empty()) spare_runs_.push_back(std::make_unique<ChunkRun>());
-    *spare_runs_.back() = {id, chunk, plans[chunk], &group, first, members, members};
+    *spare_runs_.back() = {id,    chunk,   plans[chunk], &group,
+                           first, members, members,      sender_of_family(instance.family)};
     runs_.push_back(std::move(spare_runs_.back()));
     spare_runs_.pop_back();
   }
 }
 
-// The planner looks each of them up.
+CollectiveRunner::CallFacts& CollectiveRunner::facts_of(std::uint32_t call, std::uint32_t shape) {
+  std::vector<CallFacts>& known = facts_[call];
+  const auto found = std::ranges::find(known, shape, &CallFacts::shape);
+  return found != known.end() ? *found : known.emplace_back(CallFacts{shape, {}, {}});
+}
+
 const std::vector<const CollectivePlan*>& CollectiveRunner::plans_of(std::uint32_t number,
                                                                      std::uint32_t shape) {
-  auto& known = plans_[number];
-  const auto found = std::ranges::find(known, shape, &CallPlans::shape);
-  if (found != known.end()) return found->of_chunks;
-  CallPlans& plans = known.emplace_back(CallPlans{shape, {}});
+  std::vector<const CollectivePlan*>& plans = facts_of(number, shape).plans;
+  if (!plans.empty()) return plans;
   const CollectiveCall& call = context_.graph.collectives[number];
   const std::int64_t chunks = planner_.chunks(call, shape);
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
-    plans.of_chunks.push_back(&planner_.plan(call, shape, chunk));
-  return plans.of_chunks;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) plans.push_back(&planner_.plan(call, shape, chunk));
+  return plans;
 }
 
 void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call,
@@ -150,11 +152,9 @@ Time CollectiveRunner::beyond(std::int32_t rank, std::uint32_t call) {
   const std::int32_t group = context_.classes.families[what.family].group_of[static_cast<std::size_t>(rank)];
   const std::uint32_t shape =
       groups_.of(what.family, static_cast<std::uint32_t>(group)).layouts.front()->shape;
-  // The planner looks each up.
-  std::vector<std::pair<std::uint32_t, Time>>& known = beyond_[call];
-  const auto found = std::ranges::find(known, shape, &std::pair<std::uint32_t, Time>::first);
-  if (found != known.end()) return found->second;
-  return known.emplace_back(shape, planner_.overhead(what, shape)).second;
+  std::optional<Time>& beyond = facts_of(call, shape).beyond;
+  if (!beyond) beyond = planner_.overhead(what, shape);
+  return *beyond;
 }
 
 void CollectiveRunner::enter_phase(std::uint32_t id) {
@@ -270,7 +270,6 @@ void CollectiveRunner::enter_step(Part& part) {
 
 void CollectiveRunner::send_within_window(Part& part) {
   const Step& step = part.schedule->steps[part.step];
-  const std::uint16_t sender = sender_of_family(instances_[run_of(part).instance].family);
   while (part.next_send < step.end_send && (step.window == 0 || part.in_flight < step.window)) {
     const std::uint32_t number = part.next_send++;
     const Transfer& transfer = part.schedule->sends[number];
@@ -283,8 +282,18 @@ void CollectiveRunner::send_within_window(Part& part) {
     }
     const std::uint32_t row = row_of(part, step);
     part.next_send += row - 1;
-    context_.network.send({part.real, part.last_to, transfer.bytes, part.planned->dimension, number, target_,
-                           1, argument, step.leg, sender, part.planned->share, part.tree, row});
+    context_.network.send({.source = part.real,
+                           .destination = part.last_to,
+                           .bytes = transfer.bytes,
+                           .dimension = part.planned->dimension,
+                           .order = number,
+                           .target = target_,
+                           .argument = argument,
+                           .leg = step.leg,
+                           .sender = run_of(part).sender,
+                           .share = part.planned->share,
+                           .tree = part.tree,
+                           .row = row});
   }
 }
 
@@ -507,8 +516,8 @@ Digest CollectiveRunner::describe(std::uint64_t argument) const {
 }
 
 // What follows from the rest is left out: schedules, places, who was sent to last.
-void CollectiveRunner::add_state(StateDigest& state, const Viewpoint& view) const {
-  instances_.add_state(state, view);
+void CollectiveRunner::add_state(StateDigest& state) const {
+  instances_.add_state(state);
   scheduler_.add_state(state);
   while (closed_ < runs_.size() && !runs_[closed_]) ++closed_;
   for (std::size_t r = closed_; r < runs_.size(); ++r) {
@@ -520,7 +529,7 @@ void CollectiveRunner::add_state(StateDigest& state, const Viewpoint& view) cons
       state.add('q', which.low, which.high, static_cast<int>(part.state));
       for (const std::uint32_t place : part.early) state.add('e', which.low, which.high, place);
       if (part.state <= State::issued || part.state == State::done) continue;
-      state.add('x', which.low, which.high, part.phase, part.priority, view.age(part.rank, part.sequence));
+      state.add('x', which.low, which.high, part.phase, part.priority, client_.age(part.rank, part.sequence));
       if (part.state == State::waiting) continue;
       state.add('y', which.low, which.high, part.holds_slot, part.step, part.receives_left, part.next_send,
                 part.in_flight, context_.queue.now().value - part.phase_start.value);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -24,7 +25,6 @@
 #include "ir/study.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/chunk_scheduler.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/engine/collective_instances.h"
 #include "sim/engine/custom_runner.h"
 #include "sim/engine/group_members.h"
@@ -32,11 +32,12 @@
 
 namespace armilla {
 
+struct NativePlay;
+
 class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
  public:
-  // `every_message`: one by one.
-  CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
-                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client, bool every_message);
+  CollectiveRunner(const NativePlay& play, const RunContext& context, GroupTable& groups,
+                   CustomRunner& custom, CollectiveClient& client);
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
 
@@ -61,7 +62,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   std::uint32_t target() const { return target_; }
 
   // Chunks under way and slots in use; and what one of its events means. Not of custom collectives.
-  void add_state(StateDigest& state, const Viewpoint& view) const;
+  void add_state(StateDigest& state) const;
   Digest describe(std::uint64_t argument) const;
 
   // When nothing moves any more although chunks wait: every rank starts its oldest waiting chunk beyond the
@@ -86,6 +87,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
     const GroupMembers* group = nullptr;
     std::uint32_t first_part = 0, members = 0;
     std::uint32_t members_left = 0;
+    std::uint16_t sender = 0;  // Message::sender
   };
 
   // A member's part of a chunk. What every message needs comes first.
@@ -121,13 +123,16 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
     std::uint32_t from = 0, to = 0, place = 0;
   };
 
-  // Of the chunks of a call in groups of one shape.
-  struct CallPlans {
+  // Of a call in groups of one shape, as far as it has been asked for.
+  struct CallFacts {
     std::uint32_t shape = 0;
-    std::vector<const CollectivePlan*> of_chunks;
+    std::vector<const CollectivePlan*> plans;  // of its chunks
+    std::optional<Time> beyond;                // its schedule
   };
 
   Digest describe_part(std::uint32_t id) const;
+  // Which the planner would have to look up.
+  CallFacts& facts_of(std::uint32_t call, std::uint32_t shape);
   const std::vector<const CollectivePlan*>& plans_of(std::uint32_t call, std::uint32_t shape);
   void open_chunks(std::uint32_t id);
   // All members are there.
@@ -167,7 +172,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
 
   RunContext context_;
   const CollectiveOptions& options_;
-  bool every_message_;
+  bool every_message_;                        // one by one
   std::uint32_t dimensions_;                  // of the machine
   std::vector<Bandwidth> memory_bandwidths_;  // per simulated rank, for local reductions
   CollectivePlanner& planner_;
@@ -177,8 +182,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   std::uint32_t target_;
   ChunkScheduler scheduler_;
   CollectiveInstances instances_;
-  std::vector<std::vector<CallPlans>> plans_;                        // by call
-  std::vector<std::vector<std::pair<std::uint32_t, Time>>> beyond_;  // by call: what it takes, by shape
+  std::vector<std::vector<CallFacts>> facts_;  // by call
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<ChunkRun>> runs_;
   std::vector<std::unique_ptr<ChunkRun>> spare_runs_;  // that are over: their memory is used again

@@ -19,9 +19,9 @@
 #include "base/slots.h"
 #include "event/event_queue.h"
 #include "ir/custom_collective.h"
-#include "sim/engine/dependents.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/run_context.h"
+#include "sim/engine/successors.h"
 
 namespace armilla {
 

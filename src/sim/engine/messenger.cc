@@ -2,10 +2,9 @@
 
 namespace armilla {
 
-Messenger::Messenger(const RunContext& context, bool rendezvous, MessageObserver& observer)
+Messenger::Messenger(const RunContext& context, bool rendezvous)
     : context_(context),
       rendezvous_(rendezvous),
-      observer_(observer),
       target_(context.queue.add_handler(*this)),
       sent_(static_cast<std::size_t>(context.graph.ranks)) {}
 
@@ -81,31 +80,29 @@ void Messenger::receive(const Channel& channel, Notice done) {
 }
 
 void Messenger::transmit(const Channel& channel, Notice done) {
-  if (watch_ != nullptr) [[unlikely]]
-    watch_->leaves(channel);
-  observer_.message_leaves(channel.source, channel.destination);
+  for (RunObserver* const observer : context_.observers) observer->leaves(channel);
   send_unmatched(channel.source, channel.destination, channel.bytes,
                  {target_, flights_.add({Kind::message, channel, done})});
 }
 
 void Messenger::accept(const Channel& channel, Notice done) {
   const bool is_here = post(messages_, matched(channel), done);
-  if (watch_ != nullptr && !is_here) [[unlikely]]
-    watch_->waits(channel);
-  // As in `send`: through an event, though it is there already.
-  if (is_here)
+  if (is_here) {
+    // As in `send`: through an event, though it is there already.
     context_.queue.schedule(context_.queue.now(), target_, flights_.add({Kind::late_receive, channel, done}));
+  } else {
+    for (RunObserver* const observer : context_.observers) observer->waits(channel);
+  }
 }
 
 void Messenger::handle(std::uint64_t argument) {
   const Flight flight = flights_.remove(static_cast<std::uint32_t>(argument));
   switch (flight.kind) {
     case Kind::message: {
-      observer_.message_arrived(flight.channel.source, flight.channel.destination);
       const std::optional<Notice> receiver = arrive(messages_, matched(flight.channel));
-      if (watch_ != nullptr) [[unlikely]] {
-        if (receiver) watch_->meets(flight.channel);
-        watch_->arrives(flight.channel);
+      for (RunObserver* const observer : context_.observers) {
+        if (receiver) observer->meets(flight.channel);
+        observer->arrives(flight.channel);
       }
       tell(flight.notice);
       if (receiver) tell(*receiver);

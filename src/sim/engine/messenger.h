@@ -15,7 +15,6 @@
 #include "base/slots.h"
 #include "event/event_queue.h"
 #include "event/state_digest.h"
-#include "sim/engine/clock_watch.h"
 #include "sim/engine/run_context.h"
 
 namespace armilla {
@@ -30,18 +29,10 @@ struct Channel {
   bool operator==(const Channel&) const = default;
 };
 
-// Who is told of messages between ranks that match sends with receives. This one takes no notice.
-class MessageObserver {
- public:
-  virtual ~MessageObserver() = default;
-  virtual void message_leaves(std::int32_t, std::int32_t) {}  // before it does; source and destination
-  virtual void message_arrived(std::int32_t, std::int32_t) {}
-};
-
 class Messenger final : public EventHandler {
  public:
-  // Ranks of one class are one to the matching. The observer must outlive the run.
-  Messenger(const RunContext& context, bool rendezvous, MessageObserver& observer);
+  // Ranks of one class are one to the matching.
+  Messenger(const RunContext& context, bool rendezvous);
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
 
@@ -50,9 +41,12 @@ class Messenger final : public EventHandler {
   void receive(const Channel& channel, Notice done);
   // A message that is not matched: who gets the notice knows what it is.
   void send_unmatched(std::int32_t source, std::int32_t destination, Bytes bytes, Notice arrived) {
-    const std::uint32_t number = sent_[static_cast<std::size_t>(source)]++;
-    context_.network.send(
-        {source, destination, bytes, kAllDimensions, number, arrived.target, 1, arrived.argument});
+    context_.network.send({.source = source,
+                           .destination = destination,
+                           .bytes = bytes,
+                           .order = sent_[static_cast<std::size_t>(source)]++,
+                           .target = arrived.target,
+                           .argument = arrived.argument});
   }
 
   void handle(std::uint64_t argument) override;
@@ -86,8 +80,6 @@ class Messenger final : public EventHandler {
     const Flight& flight = flights_[argument];
     return flight.kind == Kind::late_receive ? flight.channel.destination : -1;
   }
-  // From now on it is asked (nullptr: nobody is).
-  void watch_clocks(ClockWatch* watch) { watch_ = watch; }
 
   // What its messages are received by. Of one under way, by the argument it carries: the one that `send` was
   // given, and whose it is.
@@ -130,8 +122,6 @@ class Messenger final : public EventHandler {
 
   RunContext context_;
   bool rendezvous_;
-  MessageObserver& observer_;
-  ClockWatch* watch_ = nullptr;
   std::uint32_t target_;
   std::vector<std::uint32_t> sent_;  // per rank, how many messages
   Matches messages_, handshakes_;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/plan/senders.h"
-
 namespace armilla {
 namespace {
 
@@ -44,24 +42,11 @@ void order_records(Result& result) {
   });
 }
 
-// Lone plays (sim/memo/lone_plays.h) are told, too: their network then serves as that of the run.
-NativePlay told_of_senders(const NativePlay& play) {
-  NativePlay told = play;
-  if (!told.shared_dimensions) {
-    told.shared_dimensions =
-        shared_dimensions(play.graph, play.issued, play.study.machine, play.classes, play.planner);
-  }
-  return told;
-}
-
 }  // namespace
 
 NativeRun::NativeRun(const NativePlay& play)
-    : NativeRun(told_of_senders(play),
-                effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)) {}
-
-NativeRun::NativeRun(const NativePlay& play, Effort effort)
-    : order_(shares_memory(play.options.remote_memory) ? OrderRule::rounds_by_number : OrderRule::rounds,
+    : effort_(effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)),
+      order_(shares_memory(play.options.remote_memory) ? OrderRule::rounds_by_number : OrderRule::rounds,
              play.classes.simulated(), queue_),
       network_(make_network(play.study.network, {.machine = play.study.machine,
                                                  .queue = queue_,
@@ -70,29 +55,26 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
                                                  .slow_links = play.study.what_if.links,
                                                  .damage = play.study.what_if.damage,
                                                  .packets = play.options.packets,
-                                                 .foreseen = {effort.all_messages, effort.all_bytes},
-                                                 .shared_dimensions = *play.shared_dimensions,
+                                                 .foreseen = {effort_.all_messages, effort_.all_bytes},
+                                                 .shared_dimensions = play.shared_dimensions,
                                                  .link_classes = play.classes.links})),
-      context_{play.graph, play.classes, queue_, order_, *network_},
+      context_{play.graph, play.classes, queue_, order_, *network_, observers_},
       groups_(play.graph, play.classes, play.planner),
-      recorder_(play.graph, play.classes,
-                {.intervals = play.options.intervals,
-                 .collectives = play.options.collectives,
-                 .chunks = play.options.chunks,
-                 .every_interval = play.options.every_interval},
-                play.options.record_ranks),
+      recorder_(play.graph, play.classes, play.options, Counting::native),
       times_(play.graph, play.study.machine, play.study.what_if, play.costs, play.classes),
-      messenger_(context_, false, memoised_),
+      messenger_(context_, false),
       custom_(context_, messenger_),
-      runner_(context_, play.study, play.planner, groups_, custom_, memoised_, play.options.every_message),
+      runner_(play, context_, groups_, custom_, memoised_),
       memoised_(play, context_, groups_, runner_, walker_),
       memories_(context_, play.options.remote_memory),
-      progress_(*play.options.progress, std::move(effort)),
-      walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
+      progress_(*play.options.progress, effort_),
+      walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false,
+              play.options.watched_ends),
       time_fold_(play, context_, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
-  recorder_.look_at(play.options.window);
-  walker_.watch_ends(play.options.watched_ends);
-  queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
+  // Behind the network, which also looks for ends of rounds; before those who look at what turns have done.
+  queue_.add_observer(*this);
+  if (memoised_.may_perform()) queue_.add_observer(memoised_);
+  if (time_fold_.is_looking()) queue_.add_observer(time_fold_);
 }
 
 void NativeRun::play() {
@@ -102,6 +84,8 @@ void NativeRun::play() {
     was_stuck_ = true;
     const bool any = runner_.start_oldest_waiting();
     round_over();
+    memoised_.round_over();
+    time_fold_.round_over();
     return any;
   });
 }
@@ -139,10 +123,6 @@ Result played(const NativePlay& play, Result (NativeRun::*told)()) {
 
 // Every rank that something happened to acts once.
 void NativeRun::round_over() {
-  if (memoised_.is_catching_up()) {
-    order_.take_turns([&](std::int32_t rank) { runner_.take_turn(rank); });
-    return;
-  }
   rounds_ = round_time_ == queue_.now() ? rounds_ + 1 : 1;
   round_time_ = queue_.now();
   const bool any = order_.take_turns([&](std::int32_t rank) {
@@ -151,10 +131,7 @@ void NativeRun::round_over() {
     if (order_.is_marked(rank, TurnPart::custom)) custom_.take_turn(rank);
     if (order_.is_marked(rank, TurnPart::walker)) walker_.take_turn(rank);
   });
-  memoised_.round_over();
-  if (!any) return;  // what the rest looks at is as it was
-  time_fold_.round_over();
-  progress_.messages_done(network_->messages() - network_->messages_under_way());
+  if (any) progress_.messages_done(network_->messages() - network_->messages_under_way());
 }
 
 // Besides those of collectives: the node of the program a message belongs to; in custom collectives, how many

@@ -2,9 +2,10 @@
 // before `play`. What a run takes is said and limited beforehand (sim/plan/effort.h).
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
+#include <vector>
 
 #include "cost/cost.h"
 #include "ir/graph.h"
@@ -22,10 +23,10 @@
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
 #include "sim/engine/run_context.h"
-#include "sim/engine/run_progress.h"
 #include "sim/fold/rank_classes.h"
 #include "sim/fold/time_fold.h"
 #include "sim/memo/memoised_collectives.h"
+#include "sim/plan/effort.h"
 #include "sim/simulate.h"
 
 namespace armilla {
@@ -39,10 +40,9 @@ struct NativePlay {
   const RankClasses& classes;
   CollectivePlanner& planner;
   const SimulationOptions& options;
-  // Those of the run that this one is a part of (sim/plan/senders.h); else of the graph.
-  std::optional<std::uint32_t> shared_dimensions = {};
-  KnownPlays* known_plays = nullptr;  // of the runs before; nullptr: nobody keeps them
-  bool folds_drift = true;            // also stages that drift apart (sim/fold/drift_fold.h)
+  std::uint32_t shared_dimensions;  // of the run that this one may be a part of (sim/plan/senders.h)
+  KnownPlays& known_plays;
+  bool folds_drift = true;  // also stages that drift apart (sim/fold/drift_fold.h)
 };
 
 class NativeRun final : MessageLabels, RoundObserver {
@@ -69,16 +69,17 @@ class NativeRun final : MessageLabels, RoundObserver {
   Result result();
 
  private:
-  NativeRun(const NativePlay& play, Effort effort);
   void round_over() override;
   MessageLabel label(const Message& message) const override;
   Digest describe(std::uint32_t target, std::uint64_t argument) const override {
     return time_fold_.describe(target, argument);
   }
 
+  Effort effort_;
   EventQueue queue_;
   Order order_;
   std::unique_ptr<Network> network_;
+  std::vector<RunObserver*> observers_;
   RunContext context_;
   GroupTable groups_;
   Recorder recorder_;

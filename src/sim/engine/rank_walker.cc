@@ -13,13 +13,15 @@
 
 namespace armilla {
 
-RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication)
+RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication,
+                       std::span<std::vector<WatchedEnd>> watched_ends)
     : context_(context),
       executors_(executors),
       exclusive_lanes_(static_cast<std::uint8_t>(bit_of(Lane::device) | bit_of(Lane::host) |
                                                  (one_communication ? bit_of(Lane::communication) : 0))),
       peers_(context.graph),
       target_(context.queue.add_handler(*this)),
+      watched_ends_(watched_ends),
       ranks_(context.classes.real.size()) {
   const Graph& graph = context.graph;
   // Traces of a job often differ in durations alone: what follows from dependences is then kept once.
@@ -271,7 +273,7 @@ std::int64_t RankWalker::place(std::int32_t r, std::uint32_t node) const {
 }
 
 Digest RankWalker::describe(std::uint64_t argument) const {
-  const auto rank = static_cast<std::int32_t>((argument & ~kIssued) >> 32);
+  const std::int32_t rank = rank_of(argument);
   return digest_of(rank, place(rank, static_cast<std::uint32_t>(argument)), argument & kIssued);
 }
 
@@ -358,8 +360,7 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
       executors_.recorder.host_waited_for(r, now, 1);
       rank.held.push_back(node);
       rank.last_held = now;
-      const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(r)} << 32 | node;
-      context_.order.schedule(r, issued, target_, kIssued | argument);
+      context_.order.schedule(r, issued, target_, kIssued | argument_of(r, node));
       return;
     }
   }
@@ -445,8 +446,8 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
       return;
     }
     case NodeKind::collective:
-      if (watch_ != nullptr) [[unlikely]]
-        watch_->issues(rank, context_.graph.collectives[payload].family);
+      for (RunObserver* const observer : context_.observers)
+        observer->issues(rank, context_.graph.collectives[payload].family);
       if (contends_) hold_processors(rank, context_.graph.collectives[payload], true);
       executors_.collectives.issue(rank, node, static_cast<std::uint32_t>(payload),
                                    ranks_[static_cast<std::size_t>(rank)].collectives++);
@@ -459,7 +460,7 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
     case NodeKind::memory_store:
       executors_.memories.access(rank, context_.classes.real_rank(rank),
                                  Bytes(static_cast<std::int64_t>(payload)),
-                                 {target_, std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node});
+                                 {target_, argument_of(rank, node)});
       return;
   }
 }
@@ -468,7 +469,7 @@ void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
   const Program& program = program_of(rank);
   const std::uint32_t written = written_node(rank, node);
   const PointToPoint& transfer = context_.graph.transfers[program.payload[written]];
-  const Notice done{target_, std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node};
+  const Notice done{target_, argument_of(rank, node)};
   const std::int32_t here = context_.classes.real_rank(rank), there = peers_.of(here, transfer);
   if (program.kind[written] == NodeKind::send) {
     executors_.messages.send({0, here, there, transfer.tag, transfer.bytes}, done);
@@ -479,8 +480,7 @@ void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
 
 void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time duration) {
   const Time end = later(context_.queue.now(), duration);
-  const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
-  context_.order.schedule(rank, end, target_, argument);
+  context_.order.schedule(rank, end, target_, argument_of(rank, node));
 }
 
 void RankWalker::compute_for(std::int32_t rank, std::uint32_t node, Time duration) {
@@ -556,8 +556,7 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
     // Who compares states looks at nodes up to `reached`, and these have in part begun.
     if (node > rank.chain) waiting_at(rank, node);
   }
-  const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(r)} << 32 | node;
-  context_.order.schedule(r, end, target_, argument);
+  context_.order.schedule(r, end, target_, argument_of(r, node));
 }
 
 bool RankWalker::is_watched(Rank& rank, std::uint32_t node) const {
@@ -580,8 +579,7 @@ void RankWalker::schedule_end(std::int32_t rank) {
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   const Time left(std::llround(static_cast<double>(state.work_left.value) / pace_of(rank)));
   state.compute_end = later(context_.queue.now(), left);
-  const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | state.computing;
-  context_.order.schedule(rank, state.compute_end, target_, argument);
+  context_.order.schedule(rank, state.compute_end, target_, argument_of(rank, state.computing));
 }
 
 void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins) {
@@ -607,7 +605,7 @@ void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, 
 }
 
 void RankWalker::handle(std::uint64_t argument) {
-  const auto rank = static_cast<std::int32_t>((argument & ~kIssued) >> 32);
+  const std::int32_t rank = rank_of(argument);
   const auto node = static_cast<std::uint32_t>(argument);
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   if ((argument & kIssued) == 0) {

@@ -34,16 +34,14 @@
 #include "event/event_queue.h"
 #include "event/state_digest.h"
 #include "ir/graph.h"
-#include "sim/engine/clock_watch.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/engine/compute_times.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
 #include "sim/engine/run_context.h"
-#include "sim/engine/run_progress.h"
 #include "sim/engine/successors.h"
 #include "sim/fold/rank_classes.h"
+#include "sim/plan/effort.h"
 #include "sim/simulate.h"
 
 namespace armilla {
@@ -58,17 +56,16 @@ struct Executors {
   RunProgress& progress;
 };
 
-class RankWalker final : public EventHandler, public CollectiveClient, public Viewpoint {
+class RankWalker final : public EventHandler, public CollectiveClient {
  public:
-  // `one_communication`: at a time per rank.
-  RankWalker(const RunContext& context, const Executors& executors, bool one_communication);
+  // `one_communication`: at a time per rank. `watched_ends`: SimulationOptions's.
+  RankWalker(const RunContext& context, const Executors& executors, bool one_communication,
+             std::span<std::vector<WatchedEnd>> watched_ends);
   RankWalker(const RankWalker&) = delete;
   RankWalker& operator=(const RankWalker&) = delete;
 
   std::uint32_t target() const { return target_; }
 
-  // From now on, ends that are later throw RunIsLate (SimulationOptions::watched_ends).
-  void watch_ends(std::span<std::vector<WatchedEnd>> watched) { watched_ends_ = watched; }
   // Issues every node without dependences, rank by rank.
   void start();
   // Issues what has become ready.
@@ -112,8 +109,6 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   // From now on the rank is so much later than the clock; and whether it has nothing to do.
   void pause(std::int32_t rank, Time pause);
   bool is_idle(std::int32_t rank) const;
-  // From now on it is asked (nullptr: nobody is).
-  void watch_clocks(ClockWatch* watch) { watch_ = watch; }
   // What ranks are at, each seen from the period that it is in; and what one is at.
   void add_state(StateDigest& state) const;
   void add_state(StateDigest& state, std::int32_t rank, std::int64_t from_period) const;
@@ -132,6 +127,10 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   static constexpr std::uint32_t kDone = UINT32_MAX;
   static constexpr std::uint64_t kIssued = std::uint64_t{1}
                                            << 63;  // of an event: the host has issued its node
+
+  static std::uint64_t argument_of(std::int32_t rank, std::uint32_t node) {
+    return std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
+  }
 
   // Of a rank's nodes in a stretch.
   struct Waiting {
@@ -249,7 +248,6 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   bool contends_ = false;  // calls for processors
   bool chains_ = false;    // are one event
   std::span<std::vector<WatchedEnd>> watched_ends_;
-  ClockWatch* watch_ = nullptr;
   std::vector<Rank> ranks_;
 };
 

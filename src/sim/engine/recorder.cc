@@ -8,15 +8,16 @@
 
 namespace armilla {
 
-Recorder::Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
-                   std::span<const std::int32_t> chosen, Counting counting)
+Recorder::Recorder(const Graph& graph, const RankClasses& classes, const SimulationOptions& options,
+                   Counting counting)
     : graph_(graph),
       ranks_(classes),
-      intervals_(kept.intervals),
-      chunks_(kept.intervals && kept.chunks),
-      keeps_collectives_(kept.collectives),
-      every_interval_(kept.every_interval),
+      intervals_(options.intervals),
+      chunks_(options.intervals && options.chunks),
+      keeps_collectives_(options.collectives),
+      every_interval_(options.every_interval),
       counting_(counting),
+      window_(options.window),
       classes_(static_cast<std::size_t>(classes.simulated())),
       states_(classes_.size()),
       ahead_(classes_.size()),
@@ -31,7 +32,7 @@ Recorder::Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
     first_[rank] = !represented[classes_[rank].program];
     represented[classes_[rank].program] = true;
   }
-  for (const std::int32_t real : chosen) {
+  for (const std::int32_t real : options.record_ranks) {
     const auto rank = static_cast<std::size_t>(classes.simulated_rank(real));
     if (!first_[rank]) chosen_[rank] = true;
   }

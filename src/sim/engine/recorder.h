@@ -13,8 +13,8 @@
 
 #include "event/state_digest.h"
 #include "ir/result.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/fold/rank_classes.h"
+#include "sim/simulate.h"
 
 namespace armilla {
 
@@ -22,18 +22,10 @@ enum class Counting : std::uint8_t { native, astra_sim };
 
 class Recorder {
  public:
-  struct Kept {
-    bool intervals = true, collectives = true;  // besides busy times
-    bool chunks = true;                         // of collectives, where intervals are kept
-    // Without: computations of no layer that follow each other at once are one interval, that of the first.
-    bool every_interval = true;
-  };
-  // Intervals are kept for the first rank of every program and for the classes of the real ranks `chosen`.
-  Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
-           std::span<const std::int32_t> chosen = {}, Counting counting = Counting::native);
-
-  // Busy times are added up in this window only.
-  void look_at(const TimeWindow& window) { window_ = window; }
+  // What the options say of intervals, chunks, collectives and the window. Intervals are kept for the first
+  // rank of every program and for the classes of the ranks to be recorded.
+  Recorder(const Graph& graph, const RankClasses& classes, const SimulationOptions& options,
+           Counting counting);
 
   // `written`: where the node is written in its program (ir/graph.h).
   void node_started(std::int32_t rank, std::uint32_t node, std::uint32_t written, Time now);

@@ -26,29 +26,20 @@ DriftFold::DriftFold(const NativePlay& play, const RunContext& context, const Ru
       peers_(context.graph),
       // A window's bounds are moments of the run's clock, and stages that periods were left out of have
       // clocks of their own.
-      may_look_(play.folds_drift && !play.options.every_message && play.options.window.from == Time(0) &&
-                play.options.window.until == kEndOfTime && promises_of(play.study.network).knows_dimensions &&
+      may_look_(play.folds_drift && parts.walker.has_loops() && !play.options.every_message &&
+                play.options.window.from == Time(0) && play.options.window.until == kEndOfTime &&
+                promises_of(play.study.network).knows_dimensions &&
                 promises_of(play.study.network).meets_on_links_only &&
                 std::ranges::none_of(play.study.machine.dimensions, passes_others)),
-      later_by_(context.classes.real.size()) {}
+      later_by_(context.classes.real.size()) {
+  if (may_look_) context.observers.push_back(this);
+}
 
 void DriftFold::begin(std::size_t loop) {
   is_looking_ = false;
   if (!may_look_ || differ_) return;
   loop_ = loop;
   is_looking_ = find_stages() && order_stages() && have_own_links();
-  watch();
-}
-
-void DriftFold::end() {
-  is_looking_ = false;
-  watch();
-}
-
-void DriftFold::watch() {
-  ClockWatch* const watch = is_looking_ || differ_ ? this : nullptr;
-  parts_.messages.watch_clocks(watch);
-  parts_.walker.watch_clocks(watch);
 }
 
 bool DriftFold::find_stages() {
@@ -367,7 +358,6 @@ void DriftFold::count_messages(std::int64_t periods) {
 
 void DriftFold::compare_clocks() {
   differ_ = std::ranges::any_of(later_by_, [&](Time time) { return time != later_by_.front(); });
-  watch();
 }
 
 DriftFold::Feed* DriftFold::feed_over(const Channel& channel) {

@@ -32,7 +32,6 @@
 #include <vector>
 
 #include "event/state_digest.h"
-#include "sim/engine/clock_watch.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/recorder.h"
 #include "sim/engine/run_context.h"
@@ -43,7 +42,11 @@ namespace armilla {
 struct NativePlay;
 struct RunParts;
 
-class DriftFold final : public ClockWatch {
+// What ranks would do to each other depends on moments that the run's clock does not know: it has to be
+// played without stages that have clocks of their own.
+struct ClocksDisagree {};
+
+class DriftFold final : public RunObserver {
  public:
   DriftFold(const NativePlay& play, const RunContext& context, const RunParts& parts);
   DriftFold(const DriftFold&) = delete;
@@ -51,18 +54,19 @@ class DriftFold final : public ClockWatch {
 
   // Stages of this loop, which all ranks are in, are looked at from now on, if they may be.
   void begin(std::size_t loop);
-  void end();
+  void end() { is_looking_ = false; }
   bool is_looking() const { return is_looking_; }
   // Whether some ranks are later than others.
   bool clocks_differ() const { return differ_; }
   // At the end of a round. Whether something was left out.
   bool round_over();
 
+  // Each but `arrives` may throw ClocksDisagree.
+  void issues(std::int32_t rank, std::uint32_t family) override;
   void leaves(const Channel& channel) override;
   void arrives(const Channel& channel) override;
   void waits(const Channel& channel) override;
   void meets(const Channel& channel) override;
-  void issues(std::int32_t rank, std::uint32_t family) override;
 
  private:
   // Messages of all feeds at a moment.
@@ -123,7 +127,6 @@ class DriftFold final : public ClockWatch {
   void leave_out(std::int64_t periods);
   void count_messages(std::int64_t periods);
   void compare_clocks();
-  void watch();
   std::size_t stage_of(std::int32_t rank) const { return stage_of_[static_cast<std::size_t>(rank)]; }
   std::int32_t simulated(std::int32_t rank) const { return context_.classes.simulated_rank(rank); }
   // Ranks of a channel, simulated.

@@ -44,7 +44,8 @@ bool KnownFolds::is_of(const Structure& known, const FoldingInput& input,
 const RankClasses& KnownFolds::classes_of(const FoldingInput& input, CollectivePlanner& planner) {
   const Graph& graph = input.graph;
   // What custom collectives send is not in the items.
-  if (!may_fold(input.study) || !graph.custom.empty()) return other_ = fold_ranks(input, planner);
+  if (most_ == 0 || !may_fold(input.study) || !graph.custom.empty())
+    return other_ = fold_ranks(input, planner);
   std::vector<std::vector<Item>> items = items_of(input);
   for (auto known = known_.begin(); known != known_.end(); ++known) {
     if (!is_of(*known, input, items)) continue;

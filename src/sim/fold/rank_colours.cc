@@ -8,6 +8,7 @@
 #include "sim/fold/link_classes.h"
 #include "sim/fold/rank_conflicts.h"
 #include "sim/fold/rank_messages.h"
+#include "sim/plan/algorithm_choices.h"
 
 namespace armilla {
 namespace {
@@ -319,7 +320,7 @@ RankClasses fold_over_dimensions(const FoldingInput& input, CollectivePlanner& p
 
 RankClasses fold_on_links(const FoldingInput& input, CollectivePlanner& planner, MessageLinks& links) {
   const Graph& graph = input.graph;
-  if (planner.climbs()) return whole(graph, "switches add up what they send, on trees of all ranks");
+  if (planner.choices().climb()) return whole(graph, "switches add up what they send, on trees of all ranks");
   if (!links.are_fixed()) return whole(graph, "messages take the ways that are least loaded at the moment");
   // Whose messages are not looked at.
   if (!graph.custom.empty()) return whole(graph, "they run custom collectives");

@@ -40,7 +40,7 @@ Digest TimeFold::describe(std::uint32_t target, std::uint64_t argument) const {
   } else if (target == parts_.runner.target()) {
     digest = parts_.runner.describe(argument);
   } else if (target == parts_.memoised.target()) {
-    digest = parts_.memoised.describe(argument, parts_.walker);
+    digest = parts_.memoised.describe(argument);
   }
   return digest_of(target, digest.low, digest.high);
 }
@@ -70,7 +70,7 @@ void TimeFold::look() {
   parts_.walker.add_state(state);
   parts_.messages.add_state(state,
                             [&](const Notice& notice) { return describe(notice.target, notice.argument); });
-  parts_.runner.add_state(state, parts_.walker);
+  parts_.runner.add_state(state);
   parts_.memoised.add_state(state);
   parts_.queue.for_each_pending([&](const Event& event) {
     if (!knows(event.target)) return;

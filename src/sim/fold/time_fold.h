@@ -54,12 +54,16 @@ struct RunParts {
   MemoisedCollectives& memoised;
 };
 
-class TimeFold {
+class TimeFold final : public RoundObserver {
  public:
   TimeFold(const NativePlay& play, const RunContext& context, const RunParts& parts);
+  TimeFold(const TimeFold&) = delete;
+  TimeFold& operator=(const TimeFold&) = delete;
 
-  // At the end of a round.
-  void round_over() {
+  bool is_looking() const { return is_looking_; }
+  void round_over() override {
+    // What happens then happened before, to collectives alone.
+    if (parts_.memoised.is_catching_up()) return;
     if (drift_.is_looking() && drift_.round_over()) {
       moments_.clear();
       is_over_ = true;

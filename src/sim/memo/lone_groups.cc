@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "network/network.h"
 #include "network/topology.h"
 #include "sim/plan/senders.h"
 
@@ -53,13 +54,14 @@ struct CallsOver {
 
 class LoneFinder {
  public:
-  LoneFinder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+  LoneFinder(const Graph& graph, std::span<const Issued> issued, const Study& study,
              const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once)
       : at_once_(at_once),
         graph_(graph),
         issued_(issued),
-        machine_(machine),
-        topology_(machine),
+        study_(study),
+        machine_(study.machine),
+        topology_(study.machine),
         classes_(classes),
         planner_(planner) {
     // Families differ by name and purpose. If their groups are the same, so are their members' links.
@@ -70,16 +72,16 @@ class LoneFinder {
     }
   }
 
-  // None is, where the network has links of its own (no `what_if`).
-  std::vector<std::vector<bool>> find(const WhatIf* what_if) {
+  // None is, where the network has links of its own.
+  std::vector<std::vector<bool>> find() {
     std::vector<std::vector<bool>> lone;
     for (const FoldedFamily& family : classes_.families) lone.emplace_back(family.groups.size(), false);
     is_unfit_.assign(graph_.families.size(), false);
     passes_others_.assign(graph_.families.size(), false);
-    if (what_if == nullptr) return lone;
+    if (!promises_of(study_.network).meets_on_links_only) return lone;
     // They are bits of a word, of which all set says something else.
     if (machine_.dimensions.size() >= 32) return {};
-    for (const SlowLinks& slow : what_if->links) uneven_ |= bit(slow.dimension);
+    for (const SlowLinks& slow : study_.what_if.links) uneven_ |= bit(slow.dimension);
     // What is known of one group on a link of another speed says nothing of the next.
     shared_ = uneven_ | crossed_by_messages(graph_, issued_, topology_, classes_);
     for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) mark_collectives(rank);
@@ -241,6 +243,7 @@ class LoneFinder {
   const AtOnce at_once_;
   const Graph& graph_;
   std::span<const Issued> issued_;  // by program
+  const Study& study_;
   const Machine& machine_;
   Topology topology_;
   const RankClasses& classes_;
@@ -258,11 +261,16 @@ class LoneFinder {
 
 }  // namespace
 
-LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       const WhatIf* what_if, const RankClasses& classes, CollectivePlanner& planner,
-                       AtOnce at_once) {
-  LoneFinder finder(graph, issued, machine, classes, planner, at_once);
-  lone_ = finder.find(what_if);
+bool LoneGroups::any() const {
+  return any_sometimes() || std::ranges::any_of(lone_, [](const std::vector<bool>& groups) {
+           return std::ranges::find(groups, true) != groups.end();
+         });
+}
+
+LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
+                       const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once) {
+  LoneFinder finder(graph, issued, study, classes, planner, at_once);
+  lone_ = finder.find();
   if (at_once == AtOnce::none) in_turn_ = finder.find_sometimes(lone_);
   passes_others_ = finder.passes_others();
 }

@@ -25,8 +25,7 @@
 
 #include "ir/graph.h"
 #include "ir/issued.h"
-#include "ir/machine.h"
-#include "ir/what_if.h"
+#include "ir/study.h"
 #include "sim/collective_plan.h"
 #include "sim/fold/rank_classes.h"
 
@@ -43,11 +42,11 @@ enum class AtOnce : std::uint8_t {
 class LoneGroups {
  public:
   LoneGroups() = default;
-  // `what_if`: null on a network that has links of its own.
-  LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-             const WhatIf* what_if, const RankClasses& classes, CollectivePlanner& planner,
-             AtOnce at_once = AtOnce::none);
+  LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
+             const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once = AtOnce::none);
 
+  // Always or sometimes.
+  bool any() const;
   // By family and group class.
   bool contains(std::uint32_t family, std::int32_t group) const {
     return !lone_.empty() && lone_[family][static_cast<std::size_t>(group)];

@@ -46,10 +46,8 @@ LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
       planner_(run.planner),
       ways_(ways),
       shared_dimensions_(run.shared_dimensions),
-      known_(run.known_plays != nullptr ? *run.known_plays : own_) {
-  if (std::max(known_.remembered, known_.links_remembered) > known_.most_kept)
-    known_ = KnownPlays(known_.most_kept);
-  run_ = known_.runs++;
+      known_(run.known_plays),
+      run_(known_.runs++) {
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {
     // A reduction takes as long as its rank's memory does, and which ranks are members is no part of the key.
@@ -130,7 +128,7 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
   options.record_ranks = group.real;
   const RankClasses alone = only_group(classes_, call.family, group_class);
   const std::vector<Issued> issued = issued_by(one_node_);
-  NativeRun run({one_node_, issued, study_, {}, alone, planner_, options, shared_dimensions_});
+  NativeRun run({one_node_, issued, study_, {}, alone, planner_, options, shared_dimensions_, known_});
   Moments moments(run);
   run.tell_of_rounds(moments);
   run.play();

@@ -9,8 +9,8 @@
 // (MessageWays::description); of folded ranks each group is its own kind there. So is, on any links, each
 // whose messages pass ranks of other groups.
 //
-// What is known outlives a run where there is somebody to keep it (sim/run_memory.h): then what one run does
-// once is played alone by the next, and looked up from there on.
+// What is known may outlive a run (sim/run_memory.h): then what one run does once is played alone by the
+// next, and looked up from there on.
 #pragma once
 
 #include <cstdint>
@@ -53,12 +53,9 @@ struct LonePlay {
 // By one run, or by those that follow each other with the same machine, collectives and network, and number
 // the shapes of groups alike.
 struct KnownPlays {
-  // `most`: that is remembered from one run to the next.
-  explicit KnownPlays(std::size_t most = 0) : most_kept(most) {}
-
   // Call, shape, how the members are represented, what links they use, and which dimensions the run's
   // senders share.
-  using Key = std::tuple<CallKey, std::uint32_t, std::uint32_t, std::uint32_t, std::optional<std::uint32_t>>;
+  using Key = std::tuple<CallKey, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
   struct Known {
     bool is_played = false;
     std::optional<LonePlay> play;
@@ -66,7 +63,6 @@ struct KnownPlays {
   std::map<Key, Known> plays;
   std::map<std::vector<std::int32_t>, std::uint32_t> representations;  // numbers
   std::map<std::vector<std::uint64_t>, std::uint32_t> kinds_of_links;  // numbers
-  std::size_t most_kept;
   std::size_t remembered = 0;        // distinct messages and moments of all plays
   std::size_t links_remembered = 0;  // in their kinds
   std::uint64_t runs = 0;
@@ -98,11 +94,10 @@ class LonePlays {
   const RankClasses& classes_;
   CollectivePlanner& planner_;
   MessageWays& ways_;
-  std::optional<std::uint32_t> shared_dimensions_;
-  Graph one_node_;     // what is played
-  KnownPlays own_;     // where nobody keeps them
-  KnownPlays& known_;  // these, or those of the runs before
-  std::uint64_t run_;  // number of the run among them
+  std::uint32_t shared_dimensions_;
+  Graph one_node_;  // what is played
+  KnownPlays& known_;
+  std::uint64_t run_;  // number of the run among those that know them
   std::map<const GroupMembers*, std::uint32_t> representation_of_;
   bool possible_ = true;
 };

@@ -21,6 +21,7 @@ MemoisedCollectives::MemoisedCollectives(const NativePlay& play, const RunContex
   // Links matter only to groups that are alone at some times and not at others.
   if (!lone_.any_sometimes()) return;
   uses_.emplace(*ways_, play.planner);
+  context.observers.push_back(this);
   played_.resize(context.classes.real.size());
 }
 
@@ -148,12 +149,12 @@ void MemoisedCollectives::collective_finished(std::int32_t rank, std::uint32_t n
   client_.collective_finished(rank, node);
 }
 
-void MemoisedCollectives::message_leaves(std::int32_t source, std::int32_t destination) {
-  if (uses_) begin_use(uses_->of_message(source, destination));
+void MemoisedCollectives::leaves(const Channel& channel) {
+  begin_use(uses_->of_message(channel.source, channel.destination));
 }
 
-void MemoisedCollectives::message_arrived(std::int32_t source, std::int32_t destination) {
-  if (uses_) uses_->end(uses_->of_message(source, destination));
+void MemoisedCollectives::arrives(const Channel& channel) {
+  uses_->end(uses_->of_message(channel.source, channel.destination));
 }
 
 void MemoisedCollectives::begin_use(const LinkUses::Links& links) {
@@ -360,7 +361,7 @@ void MemoisedCollectives::add_state(StateDigest& state) const {
   }
 }
 
-Digest MemoisedCollectives::describe(std::uint64_t id, const Viewpoint& view) const {
+Digest MemoisedCollectives::describe(std::uint64_t id) const {
   const Performance& performance = performances_[id];
   Digest all = digest_of(performance.call, performance.family, performance.group, performance.members_left,
                          performance.play->duration.value);
@@ -368,8 +369,8 @@ Digest MemoisedCollectives::describe(std::uint64_t id, const Viewpoint& view) co
       context_.classes.families[performance.family].groups[performance.group].members;
   for (std::size_t m = 0; m < performance.members.size(); ++m) {
     const Performance::Member& member = performance.members[m];
-    all =
-        digest_of(all.low, all.high, view.place(ranks[m], member.node), view.age(ranks[m], member.sequence));
+    all = digest_of(all.low, all.high, client_.place(ranks[m], member.node),
+                    client_.age(ranks[m], member.sequence));
   }
   return all;
 }

@@ -22,7 +22,6 @@
 
 #include "base/slots.h"
 #include "event/event_queue.h"
-#include "sim/engine/collective_executor.h"
 #include "sim/engine/collective_runner.h"
 #include "sim/engine/group_members.h"
 #include "sim/engine/messenger.h"
@@ -39,7 +38,8 @@ struct NativePlay;
 class MemoisedCollectives final : public CollectiveExecutor,
                                   public CollectiveClient,
                                   public EventHandler,
-                                  public MessageObserver {
+                                  public RoundObserver,
+                                  public RunObserver {
  public:
   // `runner`: who plays the others, and is the client of this as this is of `client`.
   MemoisedCollectives(const NativePlay& play, const RunContext& context, GroupTable& groups,
@@ -63,16 +63,25 @@ class MemoisedCollectives final : public CollectiveExecutor,
     client_.chunk_finished(rank, phase);
   }
   bool keeps_chunks(std::int32_t rank) const override { return client_.keeps_chunks(rank); }
+  std::int64_t place(std::int32_t rank, std::uint32_t node) const override {
+    return client_.place(rank, node);
+  }
+  std::int64_t age(std::int32_t rank, std::uint64_t sequence) const override {
+    return client_.age(rank, sequence);
+  }
 
-  void message_leaves(std::int32_t source, std::int32_t destination) override;
-  void message_arrived(std::int32_t source, std::int32_t destination) override;
+  void leaves(const Channel& channel) override;
+  void arrives(const Channel& channel) override;
+  // Whether any collective may be looked up.
+  bool may_perform() const { return lone_.any(); }
   // Whether what happens now happened before, to a collective that then still was alone.
   bool is_catching_up() const { return is_catching_up_; }
 
   std::uint32_t target() const { return target_; }
   // At the end of a round, after the turns: who gathered in vain is passed on, and played is what might have
   // to begin among others in the next moment.
-  void round_over() {
+  void round_over() override {
+    if (is_catching_up_) return;
     if (!gathering_.empty() || next_held_ != kEndOfTime) pass_on_what_cannot_wait();
   }
   void handle(std::uint64_t performance) override;  // is over
@@ -80,7 +89,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
 
   // Which groups perform what; and what one of its events means.
   void add_state(StateDigest& state) const;
-  Digest describe(std::uint64_t performance, const Viewpoint& view) const;
+  Digest describe(std::uint64_t performance) const;
   // How often each group has performed each play.
   using Sums = std::map<std::tuple<std::size_t, std::size_t, const LonePlay*>, std::int64_t>;
   Sums sums() const;

@@ -9,6 +9,7 @@
 #include "network/topology.h"
 #include "sim/engine/native_run.h"
 #include "sim/fold/rank_colours.h"
+#include "sim/plan/algorithm_choices.h"
 
 namespace armilla {
 namespace {
@@ -45,8 +46,7 @@ class WaysOverDimensions final : public MessageWays {
 
   LoneGroups lone_groups() const override {
     if (play_.options.every_message || !may_fold(play_.study)) return {};
-    return {play_.graph,          play_.issued,  play_.study.machine,
-            &play_.study.what_if, play_.classes, play_.planner};
+    return {play_.graph, play_.issued, play_.study, play_.classes, play_.planner};
   }
 
  private:
@@ -93,7 +93,7 @@ class WaysOverGraph final : public MessageWays {
   }
 
   LoneGroups lone_groups() const override {
-    return {play_.graph, play_.issued, play_.study.machine, nullptr, play_.classes, play_.planner};
+    return {play_.graph, play_.issued, play_.study, play_.classes, play_.planner};
   }
 
  private:
@@ -108,7 +108,7 @@ std::unique_ptr<MessageWays> message_ways(const NativePlay& play) {
   // Nobody is alone then; and what goes over trees of switches uses other links than messages from end to
   // end.
   const bool all_are_played = play.options.every_message || study.what_if.jitter.deviation > 0;
-  if (!all_are_played && !play.planner.climbs()) {
+  if (!all_are_played && !play.planner.choices().climb()) {
     auto links = message_links(study.network, study.machine, study.what_if);
     if (links != nullptr && links->are_fixed())
       return std::make_unique<WaysOverGraph>(play, std::move(links));

@@ -18,6 +18,38 @@ namespace armilla {
 
 struct NativePlay;
 
+// Calls `visit(member, message, times)` for every message that members of a group send in a call, `times` of
+// those that chunks of one plan send alike.
+template <class Visit>
+void for_each_message(CollectivePlanner& planner, const CollectiveCall& call, const GroupMembers& group,
+                      const Visit& visit) {
+  const auto plans = planner.plans(call, group.layouts.front()->shape);
+  for (std::size_t member = 0; member < group.real.size(); ++member) {
+    const GroupLayout& layout = *group.layouts[member];
+    const std::int32_t rank = group.real[member];
+    for (const auto& [plan, times] : plans) {
+      for (const PlannedPhase& phase : plan->phases) {
+        if (!takes_part(*plan, phase, layout, rank)) continue;
+        const std::int32_t here = position_in(phase, layout, rank);
+        const RankSchedule& role = phase.schedule->of(here);
+        for (const Step& step : role.steps) {
+          for (const Transfer& transfer : role.sends_of(step)) {
+            const std::int32_t to = rank_at(phase, layout, rank, here, phase.schedule->peer(here, transfer));
+            visit(member,
+                  Message{.source = rank,
+                          .destination = to,
+                          .bytes = transfer.bytes,
+                          .dimension = phase.dimension,
+                          .leg = step.leg,
+                          .share = phase.share},
+                  times);
+          }
+        }
+      }
+    }
+  }
+}
+
 class MessageWays {
  public:
   using Links = std::vector<std::uint32_t>;  // numbers below `links()`

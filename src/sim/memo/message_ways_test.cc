@@ -54,7 +54,8 @@ struct TwoLeaves {
     CollectivePlanner planner(study.machine, study.collectives, promises_of(study.network));
     const std::vector<Issued> issued = issued_by(graph);
     const RankClasses classes = unfolded(graph);
-    const NativePlay play{graph, issued, study, {}, classes, planner, options};
+    KnownPlays known;
+    const NativePlay play{graph, issued, study, {}, classes, planner, options, 0, known};
     GroupTable groups(graph, classes, planner);
     look(*message_ways(play), groups);
   }

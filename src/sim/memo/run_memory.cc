@@ -1,5 +1,7 @@
 #include "sim/run_memory.h"
 
+#include <algorithm>
+
 #include "sim/memo/kept_parts.h"
 
 namespace armilla {
@@ -11,6 +13,8 @@ RunMemory::~RunMemory() = default;
 
 RunMemory::Parts& RunMemory::begin_run() {
   if (parts_->planner.plans_made() > most_.plans) parts_ = std::make_unique<Parts>(study_, most_);
+  KnownPlays& plays = parts_->plays;
+  if (std::max(plays.remembered, plays.links_remembered) > most_.remembered) plays = {};
   parts_->planner.forget_groups();
   return *parts_;
 }

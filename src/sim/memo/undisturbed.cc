@@ -8,7 +8,6 @@
 #include "sim/fold/rank_colours.h"
 #include "sim/memo/kept_parts.h"
 #include "sim/memo/lone_groups.h"
-#include "sim/plan/senders.h"
 
 namespace armilla {
 namespace {
@@ -30,20 +29,8 @@ bool passes_in(const GroupFamily& family, const Machine& machine, std::uint32_t 
 
 }  // namespace
 
-struct FoldedGraph::Parts {
-  Parts(const Graph& graph, RunMemory& memory)
-      : kept(memory.begin_run()),
-        planner(kept.planner),
-        issued(issued_by(graph)),
-        classes(kept.folds.classes_of({graph, issued, memory.study()}, planner)) {}
-  RunMemory::Parts& kept;
-  CollectivePlanner& planner;
-  std::vector<Issued> issued;
-  const RankClasses& classes;
-};
-
 FoldedGraph::FoldedGraph(const Graph& graph, RunMemory& memory)
-    : graph_(graph), study_(memory.study()), parts_(std::make_unique<Parts>(graph, memory)) {}
+    : job_(std::make_unique<const ReadyJob>(graph, SimulationOptions(), memory)) {}
 
 FoldedGraph::~FoldedGraph() = default;
 
@@ -51,23 +38,14 @@ Result FoldedGraph::simulate(const CostModel& cost, bool intervals,
                              std::span<std::vector<WatchedEnd>> watched) {
   const CostModel* const costs[] = {&cost};
   const SimulationOptions options{.intervals = intervals, .collectives = false, .watched_ends = watched};
-  return played({graph_,
-                 parts_->issued,
-                 study_,
-                 costs,
-                 parts_->classes,
-                 parts_->planner,
-                 options,
-                 {},
-                 &parts_->kept.plays},
-                &NativeRun::recorded);
+  return played(job_->play(costs, options), &NativeRun::recorded);
 }
 
 bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside beside) {
-  if (!may_fold(study_)) return false;
-  const Graph& graph = graph_;
-  CollectivePlanner& planner = parts_->planner;
-  const RankClasses& classes = parts_->classes;
+  const Study& study = job_->study;
+  if (!may_fold(study)) return false;
+  const Graph& graph = job_->graph;
+  const RankClasses& classes = job_->classes;
   std::vector<bool> seen(graph.programs.size());
   for (const std::int32_t rank : classes.real) {
     const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
@@ -89,7 +67,7 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
   };
   std::vector<Issued> some;
   if (beside == Beside::messages) {
-    some = parts_->issued;
+    some = job_->issued;
     std::vector<bool> is_left_out;
     for (std::uint32_t family = 0; family < graph.families.size(); ++family)
       is_left_out.push_back(!is_asked_for(family) && is_of_one_program(family));
@@ -99,15 +77,13 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
       });
     }
   }
-  const LoneGroups lone(graph, beside == Beside::messages ? some : parts_->issued, study_.machine,
-                        &study_.what_if, classes, planner, AtOnce::of_a_pass);
+  const LoneGroups lone(graph, beside == Beside::messages ? some : job_->issued, study, classes,
+                        job_->kept.planner, AtOnce::of_a_pass);
   // Rings serve in another way where several senders use them, be it elsewhere and at other times.
-  const std::uint32_t disturbed =
-      beside == Beside::messages ? UINT32_MAX
-                                 : shared_dimensions(graph, parts_->issued, study_.machine, classes, planner);
+  const std::uint32_t disturbed = beside == Beside::messages ? UINT32_MAX : job_->shared;
   for (std::uint32_t family = 0; family < classes.families.size(); ++family) {
     if (!is_asked_for(family)) continue;
-    if (passes_in(graph.families[family], study_.machine, disturbed)) return false;
+    if (passes_in(graph.families[family], study.machine, disturbed)) return false;
     for (std::size_t group = 0; group < classes.families[family].groups.size(); ++group) {
       if (!lone.contains(family, static_cast<std::int32_t>(group))) return false;
     }

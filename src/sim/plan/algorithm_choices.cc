@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/units_text.h"
 #include "network/topology.h"
-#include "sim/plan/choice.h"
 
 namespace armilla {
 namespace {
@@ -58,8 +57,7 @@ void require_switch(const Algorithm& algorithm, bool has_switch, bool legs, cons
 // Whether members of a dimension have a switch that the algorithm runs in. NVSwitches do not reduce together:
 // what joins the members is to be one switch for each group of them, and no tree.
 bool has_switch_for(std::string_view algorithm, const Machine& machine, std::uint32_t number) {
-  const Dimension& dimension = machine.dimensions[number];
-  if (dimension.kind != DimensionKind::switched || !dimension.cables.empty()) return false;
+  if (!has_one_switch(machine.dimensions[number])) return false;
   const auto is_device = [&](std::uint32_t node) {
     return machine.graph.nodes[node].kind == NetworkNodeKind::device;
   };

@@ -21,6 +21,27 @@
 
 namespace armilla {
 
+// What a Ring among so many members of a Switch may be slower than: in a logarithmic number of steps a power
+// of two moves as few bytes; other numbers move no fewer in trees, which are for small messages.
+inline constexpr std::string_view kForPowersOfTwo = "halving-doubling",
+                                  kForOtherNumbers = "double-binary-tree";
+// Of the algorithms in switches the one whose all-reduce is a reduce-scatter and an all-gather, which
+// NVSwitches do, each alone: not in trees of several.
+inline constexpr std::string_view kNvls = "nvls";
+
+// Whether calls go as the library would have them.
+inline bool has_no_wish(const CollectiveOptions& options) {
+  return options.algorithms.empty() && options.algorithms_by_kind.empty() &&
+         options.decomposition == Decomposition::multi_axis;
+}
+
+// Whether a network lets calls take the dimension's switches that reduce, where nobody names an algorithm. Of
+// trees only those of SHARP: where NVSwitches reduce on them, ranks do not fold.
+inline bool reduces_in(const Dimension& dimension, const NetworkPromises& network) {
+  return dimension.in_switch &&
+         (network.knows_dimensions || (network.grows_trees && dimension.in_switch->name == "sharp"));
+}
+
 class AlgorithmChoices {
  public:
   // Of a broadcast or a reduction: over all lines (collective/decompose.h).

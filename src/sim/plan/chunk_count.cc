@@ -1,4 +1,4 @@
-#include "sim/chunk_count.h"
+#include "sim/plan/chunk_count.h"
 
 #include <algorithm>
 #include <cmath>
@@ -80,8 +80,8 @@ PhaseLoad symmetric_load(const Schedule& schedule, const Dimension& dimension) {
   return load;
 }
 
-// When the last member is done if a byte takes `byte_seconds`: steps are entered when those before them are
-// complete, and a member's messages leave one after the other.
+// When the last member is done: steps are entered when those before them are complete, and a member's
+// messages leave one after the other, where bytes count.
 class Chain {
  public:
   Chain(const Schedule& schedule, const Dimension& dimension, bool with_bytes)
@@ -331,6 +331,31 @@ std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active
   return std::ranges::find_if(times,
                               [&](const auto& entry) { return entry.second <= as_good * least->second; })
       ->first;
+}
+
+// Trees over all dimensions are about as fast as the last.
+std::uint32_t crossed_by(const PlannedPhase& phase, const Machine& machine) {
+  return std::min(phase.dimension, static_cast<std::uint32_t>(machine.dimensions.size()) - 1);
+}
+
+ChunkLoads loads_of(const CollectivePlan& plan, const Machine& machine) {
+  ChunkLoads loads;
+  for (const PlannedPhase& phase : plan.phases) {
+    Dimension attained;
+    const std::uint32_t crossed = crossed_by(phase, machine);
+    const Dimension* dimension = &machine.dimensions[crossed];
+    if (phase.attained != 1) {
+      attained = *dimension;
+      attained.bandwidth.value *= phase.attained;
+      dimension = &attained;
+    }
+    PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, crossed, *dimension));
+    load.up_and_down = phase.kind == CollectiveKind::all_reduce && !phase.schedule->is_symmetric();
+    // Links and queues of others than the root's block.
+    if (phase.members == PhaseMembers::other_blocks)
+      load.dimension += static_cast<std::uint32_t>(machine.dimensions.size());
+  }
+  return loads;
 }
 
 }  // namespace armilla

@@ -1,4 +1,4 @@
-#include "sim/chunk_count.h"
+#include "sim/plan/chunk_count.h"
 
 #include <gtest/gtest.h>
 

@@ -9,30 +9,12 @@
 #include "base/error.h"
 #include "network/topology.h"
 #include "sim/plan/algorithm_choices.h"
-#include "sim/plan/choice.h"
+#include "sim/plan/chunk_count.h"
 #include "sim/plan/library.h"
 #include "sim/plan/member_order.h"
 #include "sim/plan/plan_maker.h"
 
 namespace armilla {
-
-bool has_cables(const Machine& machine) {
-  return std::any_of(machine.dimensions.begin(), machine.dimensions.end(),
-                     [](const Dimension& dimension) { return !dimension.cables.empty(); });
-}
-
-GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
-  GroupShape shape{layout.sizes(), static_cast<std::int64_t>(layout.ranks.size())};
-  if (!layout.is_grid()) place_in_nodes(layout.ranks, machine, shape.in_nodes);
-  if (!has_cables(machine) || !layout.is_grid()) return shape;
-  shape.places = layout.coordinates;
-  // A grid's coordinates matter only where links differ from pair to pair; all other groups of one size share
-  // their plans.
-  for (std::size_t d = 0; d < shape.places.size(); ++d) {
-    if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
-  }
-  return shape;
-}
 
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
                 std::int32_t rank) {
@@ -51,31 +33,6 @@ std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, s
   if (phase.dimension != kAllDimensions) return layout.position(rank, phase.dimension);
   const std::int32_t position = layout.flat_position(rank);
   return phase.order == nullptr ? position : phase.order->position_of[static_cast<std::size_t>(position)];
-}
-
-// Trees over all dimensions are about as fast as the last.
-std::uint32_t crossed_by(const PlannedPhase& phase, const Machine& machine) {
-  return std::min(phase.dimension, static_cast<std::uint32_t>(machine.dimensions.size()) - 1);
-}
-
-ChunkLoads loads_of(const CollectivePlan& plan, const Machine& machine) {
-  ChunkLoads loads;
-  for (const PlannedPhase& phase : plan.phases) {
-    Dimension attained;
-    const std::uint32_t crossed = crossed_by(phase, machine);
-    const Dimension* dimension = &machine.dimensions[crossed];
-    if (phase.attained != 1) {
-      attained = *dimension;
-      attained.bandwidth.value *= phase.attained;
-      dimension = &attained;
-    }
-    PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, crossed, *dimension));
-    load.up_and_down = phase.kind == CollectiveKind::all_reduce && !phase.schedule->is_symmetric();
-    // Links and queues of others than the root's block.
-    if (phase.members == PhaseMembers::other_blocks)
-      load.dimension += static_cast<std::uint32_t>(machine.dimensions.size());
-  }
-  return loads;
 }
 
 namespace {
@@ -109,16 +66,8 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
 
 CollectivePlanner::~CollectivePlanner() = default;
 
-bool CollectivePlanner::climbs() const {
-  return choices_->climb();
-}
-
 const std::set<std::string>& CollectivePlanner::substitutions() const {
   return maker_->substitutions();
-}
-
-std::optional<std::uint32_t> CollectivePlanner::reducing_dimensions(CollectiveKind kind) const {
-  return choices_->reducing_dimensions(kind);
 }
 
 const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t family, std::int32_t group) {

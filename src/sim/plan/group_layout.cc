@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/sorted.h"
+#include "network/topology.h"
 
 namespace armilla {
 namespace {
@@ -63,6 +64,51 @@ GroupLayout lay_out(const std::vector<std::int32_t>& ranks, const Machine& machi
                     layout.coordinates.size() == machine.dimensions.size();
   if (!grid) layout.coordinates.clear();
   return layout;
+}
+
+bool has_cables(const Machine& machine) {
+  return std::any_of(machine.dimensions.begin(), machine.dimensions.end(),
+                     [](const Dimension& dimension) { return !dimension.cables.empty(); });
+}
+
+GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
+  GroupShape shape{layout.sizes(), static_cast<std::int64_t>(layout.ranks.size())};
+  if (!layout.is_grid()) place_in_nodes(layout.ranks, machine, shape.in_nodes);
+  if (!has_cables(machine) || !layout.is_grid()) return shape;
+  shape.places = layout.coordinates;
+  // A grid's coordinates matter only where links differ from pair to pair; all other groups of one size share
+  // their plans.
+  for (std::size_t d = 0; d < shape.places.size(); ++d) {
+    if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
+  }
+  return shape;
+}
+
+void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
+                    std::vector<std::int32_t>& places) {
+  places.clear();
+  if (machine.dimensions.size() < 2) return;
+  const Dimension& first = machine.dimensions.front();
+  // Nodes that are rings of their own are lines of a grid, not places behind one switch.
+  if (passes_others(first)) return;
+  // Rings compare places and go round in their order. Where no cables join some of them, groups that differ
+  // by where their places begin are served alike: they share their plans, and their ranks fold.
+  std::int64_t begin = 0;
+  if (first.cables.empty() && !ranks.empty()) {
+    begin = first.size;
+    for (const std::int32_t rank : ranks) begin = std::min(begin, rank % first.size);
+  }
+  std::int64_t node = -1;
+  std::size_t count = 0;  // where the node's is
+  for (const std::int32_t rank : ranks) {
+    if (rank / first.size != node) {
+      count = places.size();
+      places.push_back(0);
+    }
+    node = rank / first.size;
+    ++places[count];
+    places.push_back(static_cast<std::int32_t>(rank % first.size - begin));
+  }
 }
 
 }  // namespace armilla

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/chunk_count.h"
-#include "sim/plan/choice.h"
+#include "sim/plan/chunk_count.h"
 #include "sim/plan/member_order.h"
 
 namespace armilla {

@@ -5,7 +5,8 @@
 #include <tuple>
 
 #include "network/topology.h"
-#include "sim/plan/choice.h"
+#include "sim/plan/algorithm_choices.h"
+#include "sim/plan/chunk_count.h"
 #include "sim/plan/link_limit.h"
 
 namespace armilla {
@@ -42,7 +43,7 @@ MemberTraffic traffic_per_member(CollectivePlanner& planner, const CollectiveCal
 }
 
 Time LinkLoads::limit(const CollectiveCall& call, const GroupLayout& layout) const {
-  const std::optional<std::uint32_t> reducing = planner_.reducing_dimensions(call.kind);
+  const std::optional<std::uint32_t> reducing = planner_.choices().reducing_dimensions(call.kind);
   return reducing ? least_time_on_links(call, layout, machine_, *reducing, has_no_wish(options_)) : Time(0);
 }
 

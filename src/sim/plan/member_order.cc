@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "collective/cables.h"
-#include "network/topology.h"
 
 namespace armilla {
 namespace {
@@ -36,33 +35,6 @@ std::int32_t entry_of(std::span<const std::int32_t> node, std::span<const std::i
 }
 
 }  // namespace
-
-void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
-                    std::vector<std::int32_t>& places) {
-  places.clear();
-  if (machine.dimensions.size() < 2) return;
-  const Dimension& first = machine.dimensions.front();
-  // Nodes that are rings of their own are lines of a grid, not places behind one switch.
-  if (passes_others(first)) return;
-  // Rings compare places and go round in their order. Where no cables join some of them, groups that differ
-  // by where their places begin are served alike: they share their plans, and their ranks fold.
-  std::int64_t begin = 0;
-  if (first.cables.empty() && !ranks.empty()) {
-    begin = first.size;
-    for (const std::int32_t rank : ranks) begin = std::min(begin, rank % first.size);
-  }
-  std::int64_t node = -1;
-  std::size_t count = 0;  // where the node's is
-  for (const std::int32_t rank : ranks) {
-    if (rank / first.size != node) {
-      count = places.size();
-      places.push_back(0);
-    }
-    node = rank / first.size;
-    ++places[count];
-    places.push_back(static_cast<std::int32_t>(rank % first.size - begin));
-  }
-}
 
 std::int64_t nodes_in(const GroupShape& shape) {
   return std::ssize(nodes_of(shape));

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "collective/cables.h"
 #include "network/topology.h"
-#include "sim/plan/choice.h"
 #include "sim/plan/member_order.h"
 
 namespace armilla {

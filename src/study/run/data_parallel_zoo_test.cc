@@ -69,7 +69,7 @@ TEST(DataParallelZoo, BucketsAndStatesAreThoseOfTheSeparateLowering) {
     EXPECT_EQ(run.memory.communication_buffers().value, before.buffers);
     EXPECT_LE(run.memory.peak().value, before.peak);
     // VGG's buckets of 28 MB, near the end of its micro-batches, were cut into 32 chunks then, and are into
-    // 16 now (sim/chunk_count.h), which lets the next begin earlier.
+    // 16 now (sim/plan/chunk_count.h), which lets the next begin earlier.
     const bool is_cut_otherwise = before.accumulates && before.model.starts_with("vgg");
     EXPECT_GE(run.result.iteration.value,
               before.iteration - (is_cut_otherwise ? before.iteration / 1000 : 0));

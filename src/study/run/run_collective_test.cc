@@ -129,7 +129,7 @@ TEST(RunCollective, TheNumberOfChunksIsChosenBySize) {
           double best = time(machine, kind, bytes, 4, measured);
           for (std::int64_t chunks = 8; chunks <= 256; chunks *= 2)
             best = std::min(best, time(machine, kind, bytes, chunks, measured));
-          // What sim/chunk_count.h says of machines as they are, and of attained bandwidths.
+          // What sim/plan/chunk_count.h says of machines as they are, and of attained bandwidths.
           EXPECT_LE(time(machine, kind, bytes, 0, measured), (measured ? 1.08 : 1.06) * best)
               << machine << ' ' << name_of(kind) << ' ' << bytes;
         }

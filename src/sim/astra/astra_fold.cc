@@ -1,4 +1,4 @@
-#include "sim/fold/astra_fold.h"
+#include "sim/astra/astra_fold.h"
 
 #include <algorithm>
 

@@ -26,15 +26,15 @@
 // would often be twice as many, and so the messages to play, for a third of a percent of the time. Where
 // chunks take several orders, powers of two times their number are candidates, too, and the estimate is less
 // sure: there it must be within 1 %. Simulated with each of the counts, 18 sizes from 64 KiB to 8 GiB, on
-// machines as they are shipped: - 1,800 calls on 2, 3, 4, 8 and 16 nodes of dgx-a100, dgx-h100, dgx-b200,
-// mi300x and dgx-1 (all-reduce,
+// machines as they are shipped:
+// - 1,800 calls on 2, 3, 4, 8 and 16 nodes of dgx-a100, dgx-h100, dgx-b200, mi300x and dgx-1 (all-reduce,
 //   all-gather, reduce-scatter, all-to-all) take 1.3 % longer than with the best count on average, 22 of them
 //   more than 8 %, at worst 27 % (all-reduces of 8 MiB on 16 nodes of mi300x; 18 % on three of dgx-h100,
 //   whose rail is nearly as busy as its NVLink, so that the quarter is too little);
-// - 450 broadcasts on the same take 5.3 % longer, 65 of them more than 8 %, at worst 2.4 times as long (128
-//   MiB on 8 nodes of dgx-h100, where the algorithm changes with the chunks);
-// - 504 calls on seven tori of TPUs (v4, v5e, v5p; 16 to 256 chips) take 1.2 % longer, 28 of them more than 8
-//   %, at worst 22 % (all-reduce of 8 MiB among 256 of v4).
+// - 450 broadcasts on the same take 5.3 % longer, 65 of them more than 8 %, at worst 2.4 times as long
+//   (128 MiB on 8 nodes of dgx-h100, where the algorithm changes with the chunks);
+// - 504 calls on seven tori of TPUs (v4, v5e, v5p; 16 to 256 chips) take 1.2 % longer, 28 of them more than
+//   8 %, at worst 22 % (all-reduce of 8 MiB among 256 of v4).
 // An estimate: only the choice rests on it, never a time that is reported. Not modelled: other collectives on
 // the same links.
 #pragma once
@@ -46,6 +46,7 @@
 #include "collective/schedule.h"
 #include "ir/collective.h"
 #include "ir/machine.h"
+#include "sim/collective_plan.h"
 
 namespace armilla {
 
@@ -68,8 +69,13 @@ struct PhaseLoad {
 // The phases of a chunk, in their order.
 using ChunkLoads = std::vector<PhaseLoad>;
 
+// The dimension of a phase that has one, or goes over a tree.
+std::uint32_t crossed_by(const PlannedPhase& phase, const Machine& machine);
+
 // O(steps and messages of one member) for symmetric schedules, of all members for others.
 PhaseLoad phase_load(const Schedule& schedule, std::uint32_t number, const Dimension& dimension);
+// Of a plan of all bytes of a call.
+ChunkLoads loads_of(const CollectivePlan& plan, const Machine& machine);
 
 struct ChunkEstimate {
   double total = 0;

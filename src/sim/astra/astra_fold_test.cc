@@ -1,5 +1,5 @@
 // One rank for all under ASTRA-sim's rules: the same figures as with every rank, or not at all.
-#include "sim/fold/astra_fold.h"
+#include "sim/astra/astra_fold.h"
 
 #include <gtest/gtest.h>
 
