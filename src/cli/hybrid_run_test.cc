@@ -112,7 +112,8 @@ TEST_F(HybridRun, RoundsThatAreLeftOutAreReportedAsIfTheyWerePlayed) {
        {"--schedule 1f1b", "--schedule gpipe", "--vpp 2 --schedule interleaved", "--schedule zb-h1",
         "--schedule dualpipe", "--vpp 2 --schedule combined-1f1b", "--schedule pipedream-2bw",
         "--schedule 1f1b --offload activations", "--schedule gpipe --recompute full"}) {
-    nlohmann::json some = report(job + plan), all = report(job + plan + " --trace all.pftrace");
+    nlohmann::json some = report(job + plan),
+                   all = report(job + plan + " --trace all.pftrace --timeline-ranks 0");
     ASSERT_FALSE(some.is_null());
     for (nlohmann::json* const document : {&some, &all}) {
       document->at("simulation").erase("events");
@@ -133,9 +134,10 @@ TEST_F(HybridRun, RoundsThatAreLeftOutAreReportedAsIfTheyWerePlayed) {
   }
 }
 
-// So many that not every repetition of a round is looked at.
+// So many that not every repetition of a round is looked at. GPipe's passes repeat where no host gets further
+// and further ahead.
 TEST_F(HybridRun, OfManyRoundsThePeakIsListed) {
-  for (const std::string schedule : {"1f1b", "gpipe"}) {
+  for (const std::string schedule : {"1f1b", "gpipe --host compiled"}) {
     const nlohmann::json document = report(
         "run gpt2-345m --machine dgx-a100 --ranks 4 --pp 4 --micro-batch 1 --micro-batches 20000 "
         "--schedule " +

@@ -26,8 +26,13 @@ COMMANDS = [
 MESSAGE = "armilla: error: not enough memory for this input\n  hint: check its sizes\n"
 
 
-SWEEP = """study: {model: deepseek-v3, machine: dgx-h100, plan: {ranks: 256, expert: 64, pipeline: 4, batch: 4, micro_batches: 4}}
-vary: {plan.expert_load: [zipf]}
+# A run of half a second in 300 MB.
+SWEEP = """
+study:
+  model: llama3-405b
+  machine: dgx-h100
+  plan: {ranks: 524288, tensor: 8, pipeline: 16, virtual_stages: 4, micro_batch: 1, micro_batches: 64}
+vary: {plan.zero: [1]}
 """
 
 

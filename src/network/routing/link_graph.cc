@@ -44,14 +44,14 @@ void next_links(const LinkGraph& graph, const std::vector<Reached>& reached, std
                 std::uint32_t destination, double width, std::vector<std::uint32_t>& next,
                 std::uint32_t dimension) {
   next.clear();
+  const std::int32_t closer = reached[node].distance - 1;
+  if (closer < 0) return;
   for (const std::uint32_t number : graph.leaving[node]) {
     const DirectedLink& link = graph.links[number];
-    if (dimension != kEveryDimension && link.dimension != dimension) continue;
     const Reached& there = reached[link.to];
+    if (there.distance != closer || (dimension != kEveryDimension && link.dimension != dimension)) continue;
     const bool passes = link.to == destination || graph.forwards(link.to);
-    if (there.distance == reached[node].distance - 1 && there.distance >= 0 && passes &&
-        std::min(link.figures.width().value, there.width) >= width)
-      next.push_back(number);
+    if (passes && std::min(link.figures.width().value, there.width) >= width) next.push_back(number);
   }
 }
 

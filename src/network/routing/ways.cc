@@ -232,24 +232,31 @@ const std::vector<Reached>& Ways::towards(std::uint32_t node) {
 }
 
 Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::optional<std::uint64_t> key) {
+  Way way;
+  add_shortest(source, destination, key, way);
+  return way;
+}
+
+bool Ways::add_shortest(std::uint32_t source, std::uint32_t destination, std::optional<std::uint64_t> key,
+                        Way& way) {
   const std::vector<Reached>& reached = towards(destination);
   if (reached[source].distance < 0) fail(source, destination);
   const double width = reached[source].width;
-  Way way;
-  std::vector<std::uint32_t> equal;
+  bool by_chance = false;
   for (std::uint32_t node = source; node != destination; node = links()[way.back()].to) {
-    next_links(graph_, reached, node, destination, width, equal);
-    any_by_chance_ = any_by_chance_ || (key && equal.size() > 1);
+    next_links(graph_, reached, node, destination, width, equal_);
+    const bool chooses = key && equal_.size() > 1;
+    by_chance = by_chance || chooses;
     // The node is mixed in, or a hash would take the same of the equal links at every level of a tree, which
     // is known as polarisation.
     const std::size_t chosen =
-        key && equal.size() > 1
-            ? static_cast<std::size_t>(splitmix(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())
-            : 0;
-    way.push_back(equal[chosen]);
-    if (key && routing_.find == &Ways::hashed) note_hashed(equal, equal[chosen]);
+        chooses ? static_cast<std::size_t>(splitmix(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal_.size())
+                : 0;
+    way.push_back(equal_[chosen]);
+    if (key && routing_.find == &Ways::hashed) note_hashed(equal_, equal_[chosen]);
   }
-  return way;
+  any_by_chance_ = any_by_chance_ || by_chance;
+  return by_chance;
 }
 
 void Ways::note_hashed(std::span<const std::uint32_t> equal, std::uint32_t chosen) {
@@ -364,21 +371,24 @@ void Ways::add_detours(const Way& begin, std::uint32_t source, std::uint32_t des
                        std::vector<Way>& ways) {
   const std::uint32_t here = begin.empty() ? source : links()[begin.back()].to;
   std::uint64_t key = pair_key(source, destination);
+  Way way;
+  std::vector<std::uint32_t> done;  // pivots over which one way leads: another try would find it again
   for (std::size_t tries = 0; tries < 4 * kMostWays && ways.size() < most && !pivots_.empty(); ++tries) {
     key = splitmix(key + 0x9e3779b97f4a7c15U);
     any_by_chance_ = any_by_chance_ || pivots_.size() > 1;
     const std::uint32_t pivot = pivots_[key % pivots_.size()];
-    if (pivot == here || pivot == destination) continue;
+    if (pivot == here || pivot == destination || std::ranges::find(done, pivot) != done.end()) continue;
     // Links may have failed that lead to it.
     if (towards(pivot)[here].distance < 0 || towards(destination)[pivot].distance < 0) continue;
-    Way way = begin;
-    for (const Way& part : {shortest(here, pivot, key), shortest(pivot, destination, key + 1)})
-      way.insert(way.end(), part.begin(), part.end());
+    way.assign(begin.begin(), begin.end());
+    const bool to_pivot = add_shortest(here, pivot, key, way);
+    const bool from_pivot = add_shortest(pivot, destination, key + 1, way);
+    if (!to_pivot && !from_pivot) done.push_back(pivot);
     cut_loops(graph_, way);
     // What has been gone must stay: cutting a loop may have cut into it.
     const bool begins_so =
         std::ranges::equal(begin, std::span(way).first(std::min(begin.size(), way.size())));
-    if (begins_so && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+    if (begins_so && std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
   }
 }
 

@@ -113,6 +113,9 @@ class Ways {
   Way over_dimensions(const Message& message) const;
   // By the hash `key` among equal ones; nothing: always the first. Throws Error where no way leads.
   Way shortest(std::uint32_t source, std::uint32_t destination, std::optional<std::uint64_t> key);
+  // The same, behind what `way` has. Returns whether the hash had a choice.
+  bool add_shortest(std::uint32_t source, std::uint32_t destination, std::optional<std::uint64_t> key,
+                    Way& way);
   // That begin so, until there are `most`.
   void add_detours(const Way& begin, std::uint32_t source, std::uint32_t destination, std::size_t most,
                    std::vector<Way>& ways);
@@ -147,6 +150,7 @@ class Ways {
   std::unordered_map<std::uint64_t, std::vector<Way>> known_;  // by the two ends
   std::size_t ways_known_ = 0;
   bool any_by_chance_ = false;
+  std::vector<std::uint32_t> equal_;  // next links of a node, one node after the other
   // Pairs of ends on whose hashed ways the link is, and as many as would choose it on the average. Empty
   // until one did.
   struct Hashed {

@@ -97,12 +97,13 @@ TEST(RunJobs, EveryJobHasTheDevicesOfItsOwnRanks) {
   EXPECT_NE(run.warnings[0].find("device 'a10' has"), std::string::npos) << run.warnings[0];
 }
 
-// Jobs that one slice of a torus does not hold are in slices of the largest kind.
+// Jobs that one slice of a torus does not hold are in slices of the largest kind. The model is one whose
+// gradients are exchanged at once, by hundreds of ranks message by message.
 TEST(RunJobs, ASecondSliceBeginsWhereTheFirstIsFull) {
   const auto sizes = [](const std::string& ranks) {
     const auto run = run_jobs(read_jobs(Config::parse(
-        "machine: tpu-v5e\njobs:\n  - {name: a, model: resnet18, plan: {ranks: 256, batch: 1}}\n"
-        "  - {name: b, model: resnet18, plan: {ranks: " +
+        "machine: tpu-v5e\njobs:\n  - {name: a, model: mobilenet_v2, plan: {ranks: 256, batch: 1}}\n"
+        "  - {name: b, model: mobilenet_v2, plan: {ranks: " +
             ranks + ", batch: 1}}\n",
         "jobs.yaml", {})));
     // A job that has its slice to itself notices nothing of the other.

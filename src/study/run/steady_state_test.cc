@@ -189,7 +189,7 @@ TEST(SteadyState, TheAsynchronousScheduleHasTheWorkOfOneIteration) {
 TEST(SteadyState, NothingIsNegativeWhereItComesLateOrNever) {
   for (const std::string what_if :
        {"{ranks: [{ranks: 3, time: 3}]}", "{jitter: {deviation: 0.5, seed: 3}}", "{}"}) {
-    const std::string text = "model: {name: gpt2-345m, sequence: 256}\nmachine: mi300x\nwhat_if: " + what_if +
+    const std::string text = "model: {name: gpt2-124m, sequence: 256}\nmachine: mi300x\nwhat_if: " + what_if +
                              "\nplan: {ranks: 8, pipeline: 2, micro_batches: 2, schedule: pipedream-2bw}\n";
     const auto run = run_study(prepare_study(read_study(Config::parse(text, "s.yaml", {}))));
     for (const RankClass& ranks : run.result.classes) {
