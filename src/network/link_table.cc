@@ -71,6 +71,7 @@ Bandwidth LinkTable::whole_bandwidth(const LinkId& id) const {
   const std::int32_t here = topology_.coordinate(id.owner, id.dimension);
   // Nobody leads to itself, but over PCIe.
   const std::int32_t there = id.number > 1 ? id.number / 2 - 1 : here;
+  if (id.number > 1 && cables_between(dimension, here, there) == 0) return speed(id).bandwidth;
   return pair_speeds_[id.dimension][static_cast<std::size_t>(id.owner * dimension.size + there)].bandwidth;
 }
 
