@@ -477,6 +477,43 @@ TEST_F(Cli, DescriptionsAndStudiesAreToldApart) {
         "recompute: none, virtual_stages: 1, micro_batch: 1, pipeline: 1, sequence_parallel: false}\n");
   EXPECT_EQ(run(words("check lists.yaml")).out,
             "lists.yaml: study for armilla search: 4 plans of small.yaml on dgx-a100\n");
+  for (const std::string command :
+       {"run lists.yaml", "events lists.yaml", "calibrate lists.yaml --measured 1s -o m"}) {
+    const std::string said = run(words(command)).err;
+    EXPECT_NE(said.find("lists.yaml:3:15: plan.ranks: is more than one value, and "), std::string::npos)
+        << said;
+    EXPECT_NE(said.find("\n  hint: 'armilla search' compares plans with lists"), std::string::npos) << said;
+  }
+  EXPECT_EQ(
+      run(words("run study.yaml --set plan.recompute_modules=core_attn,mlp")).err,
+      "armilla: error: --set plan.recompute_modules=core_attn,mlp: is more than one value, and a run takes "
+      "one\n  hint: together they stand in brackets, '[core_attn, mlp]'; 'armilla search' compares plans "
+      "with lists, ranges and 'any'\n");
+  EXPECT_EQ(run(words("search study.yaml --tp ANY")).err,
+            "armilla: error: --tp ANY: unknown value 'ANY'\n  hint: did you mean 'any'?\n");
+  EXPECT_NE(
+      run(words("search study.yaml --machine dgx-a100,torus:x=4,y=4,dgx-h100")).err.find("'torus:x=4,y=4'"),
+      std::string::npos);
+  // What all events have times of, a database of them, and what the profiler of PyTorch writes.
+  ASSERT_EQ(run(words("events study.yaml --csv events.csv --quiet")).code, 0);
+  std::stringstream events;
+  events << std::ifstream("events.csv").rdbuf();
+  std::string measured = events.str();
+  for (const std::string source : {",modelled\n", ",simulated\n"}) {
+    for (std::size_t at; (at = measured.find(source)) != std::string::npos;)
+      measured.replace(at, source.size(), ",measured\n");
+  }
+  write("measured.csv", measured);
+  ASSERT_EQ(run(words("profile import one.db measured.csv")).code, 0);
+  EXPECT_NE(run(words("profile import two.db one.db")).out.find(" 0 replaced, 0 as before)"),
+            std::string::npos);
+  EXPECT_EQ(run(words("events study.yaml --profile two.db --missing")).out,
+            "nothing is missing: every event has a measured time\n");
+  write("torch.json",
+        R"({"schemaVersion": 1, "deviceProperties": [], "traceEvents": [{"ph": "X", "cat": "cpu_op", )"
+        R"("name": "aten::mm", "ts": 1, "dur": 20, "pid": 1, "tid": 1, "args": {"External id": 1, )"
+        R"("Input Dims": [[4, 8], [8, 2]], "Input type": ["float", "float"]}}]})");
+  EXPECT_EQ(run(words("check torch.json")).out.substr(0, 44), "torch.json: trace of PyTorch's profiler with");
   // Times behind one --measured.
   EXPECT_EQ(run(words("calibrate study.json study.json --measured 1s 2s 3s -o machine.yaml")).err,
             "armilla: error: --measured: 3 times for 2 studies\n  hint: give one for each study, in the same "

@@ -69,8 +69,9 @@ Bandwidth LinkTable::whole_bandwidth(const LinkId& id) const {
   const Dimension& dimension = topology_.dimension(id.dimension);
   if (dimension.cables.empty()) return speed(id).bandwidth;
   // Nobody leads to itself, but over PCIe.
-  const auto pair = static_cast<std::size_t>(id.owner * dimension.size + topology_.other_end(id));
-  return pair_speeds_[id.dimension][pair].bandwidth;
+  const std::int32_t here = topology_.coordinate(id.owner, id.dimension), there = topology_.other_end(id);
+  if (id.number > 1 && cables_between(dimension, here, there) == 0) return speed(id).bandwidth;
+  return pair_speeds_[id.dimension][static_cast<std::size_t>(id.owner * dimension.size + there)].bandwidth;
 }
 
 void LinkTable::open(std::uint32_t dimension, std::int32_t owner) {

@@ -52,10 +52,20 @@ Topology::Topology(const Machine& machine)
   }
 }
 
-std::int32_t Topology::switch_link(std::uint32_t d, std::int32_t here, std::int32_t there, bool in) const {
+// What goes along several rings takes their cables, also between two members that none joins.
+bool Topology::takes_rings(std::uint32_t d, std::int32_t here, std::int32_t there,
+                           const Message& message) const {
+  constexpr double kRounding = 1.001;
+  const Dimension& dimension = dimensions_[d];
+  return message.share > 0 && static_cast<double>(message.share) * dimension.bandwidth.value >
+                                  kRounding * pair_bandwidth(dimension, here, there, host_bandwidth_).value;
+}
+
+std::int32_t Topology::switch_link(std::uint32_t d, std::int32_t here, std::int32_t there, bool in,
+                                   const Message& message) const {
   // A cable joins both ways, so one table of pairs serves both ends.
   const std::size_t pair = static_cast<std::size_t>(here * dimensions_[d].size + there);
-  const bool by_cable = !joined_[d].empty() && joined_[d][pair];
+  const bool by_cable = !joined_[d].empty() && (joined_[d][pair] || takes_rings(d, here, there, message));
   return (by_cable ? 2 * (there + 1) : 0) + (in ? 1 : 0);
 }
 
@@ -115,9 +125,9 @@ LinkId Topology::advance(const Message& message, Position& at) const {
       link.number = forward - 1;
       break;
     case DimensionKind::switched:
-      link.number = at.at_switch
-                        ? switch_link(at.dimension, at.here, coordinate(message.source, at.dimension), true)
-                        : switch_link(at.dimension, at.here, at.there, false);
+      link.number = at.at_switch ? switch_link(at.dimension, at.here,
+                                               coordinate(message.source, at.dimension), true, message)
+                                 : switch_link(at.dimension, at.here, at.there, false, message);
       at.at_switch = !at.at_switch;
       break;
   }
@@ -141,8 +151,10 @@ std::string Topology::link_name(const LinkId& link) const {
     std::string other = dimension.cables.empty() ? "switch" : "PCIe";
     const bool leaves = !leads_in(link);
     if (link.number > 1) {
-      const std::int64_t peer = link.owner + (other_end(link) - here) * strides_[link.dimension];
-      other = fmt::format("cables {} rank {}", leaves ? "to" : "from", peer);
+      const std::int64_t there = other_end(link);
+      const std::int64_t peer = link.owner + (there - here) * strides_[link.dimension];
+      const bool joined = joined_[link.dimension][static_cast<std::size_t>(here * dimension.size + there)];
+      other = fmt::format("cables {}{} rank {}", joined ? "" : "of rings ", leaves ? "to" : "from", peer);
     }
     return leaves ? fmt::format("rank {} -> {} ({})", link.owner, other, dimension.name)
                   : fmt::format("{} -> rank {} ({})", other, link.owner, dimension.name);

@@ -34,7 +34,8 @@ bool has_one_switch(const Dimension& dimension);
 // A directed link, numbered among those of the rank that owns it in the dimension:
 //   Ring 0: to the next, 1: to the previous; FullyConnected i: to the rank i+1 further; Switch 0: up, 1:
 //   down. Where cables join the members of a Switch, 0 and 1 lead to and from PCIe, for those that no cable
-//   leads to, and 2 (i+1) and 2 (i+1) + 1 are the cables to and from the member at coordinate i.
+//   leads to, and 2 (i+1) and 2 (i+1) + 1 are the cables to and from the member at coordinate i, or the rings
+//   that lead there where none joins the two.
 struct LinkId {
   std::uint32_t dimension = 0;
   std::int32_t owner = 0;
@@ -139,7 +140,9 @@ class Topology {
 
  private:
   // LinkId::number of a Switch's link of the member at `here`, on the way to or from that at `there`.
-  std::int32_t switch_link(std::uint32_t d, std::int32_t here, std::int32_t there, bool in) const;
+  bool takes_rings(std::uint32_t d, std::int32_t here, std::int32_t there, const Message& message) const;
+  std::int32_t switch_link(std::uint32_t d, std::int32_t here, std::int32_t there, bool in,
+                           const Message& message) const;
   // Sets dimension and coordinates to the first one from `d` on that has to be crossed.
   void enter(const Message& message, std::uint32_t d, Position& at) const;
 

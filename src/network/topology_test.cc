@@ -48,6 +48,15 @@ TEST(Topology, WithoutASwitchCablesOfAPairAreALinkAndPcieIsOne) {
   EXPECT_EQ(way(topology, {3, 1, Bytes(1)}), (Names{"rank 3 -> PCIe (net)", "PCIe -> rank 1 (net)"}));
   EXPECT_EQ(way(topology, {2, 1, Bytes(1)}),
             (Names{"rank 2 -> cables to rank 1 (net)", "cables from rank 2 -> rank 1 (net)"}));
+  // Of a ring that goes along cables, as fast as these together are.
+  Message in_ring{3, 1, Bytes(1)};
+  in_ring.share = 1;
+  Machine machine = machine_with({joined});
+  machine.device.host_bandwidth = Bandwidth(joined.bandwidth.value / 4);
+  EXPECT_EQ(way(Topology(machine), in_ring), (Names{"rank 3 -> cables of rings to rank 1 (net)",
+                                                    "cables of rings from rank 3 -> rank 1 (net)"}));
+  in_ring.share = 0.25;
+  EXPECT_EQ(way(Topology(machine), in_ring), (Names{"rank 3 -> PCIe (net)", "PCIe -> rank 1 (net)"}));
 }
 
 TEST(Topology, DimensionsAreCrossedInOrder) {

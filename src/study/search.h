@@ -54,6 +54,8 @@ struct SearchRequest {
 // list, "a,b", a range "1..64" (doubled from the first on, and the last) or "any" in place of a value. Throws
 // Error for a range without both ends.
 std::vector<SearchAxis> search_axes(const Config& config);
+// Throws Error where there is any: `taker`, such as "a run", takes one plan.
+void require_one_plan(const Config& config, std::string_view taker);
 
 // Every setting of a study, a line each, sorted.
 std::string settings_text(const Config& config);

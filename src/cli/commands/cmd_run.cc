@@ -5,7 +5,6 @@
 #include "cli/flags/study_flags.h"
 #include "lower/pipeline_schedule.h"
 #include "read/study.h"
-#include "read/topology.h"
 #include "study/run.h"
 #include "study/search.h"
 #include "write/report.h"
@@ -31,7 +30,7 @@ class RunCommand final : public Command {
     options.intervals = options.every_interval || !output_.json.empty() || !output_.quiet;
     Run run = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla run");
-      refuse_lists(config);
+      require_one_plan(config, "a run");
       std::vector<std::string> warnings;
       Run done = config.has("jobs") ? run_several(read_jobs(config, &warnings), options)
                                     : run_one(prepare_study(read_study(config, &warnings)), options);
@@ -49,13 +48,6 @@ class RunCommand final : public Command {
   }
 
  private:
-  static void refuse_lists(const Config& config) {
-    const std::vector<SearchAxis> axes = search_axes(config);
-    // The commas of a topology's parameters: what a machine is, the reader of machines tells.
-    if (axes.empty() || names_topology(axes.front().values.front())) return;
-    throw Error(axes.front().where, "is more than one value, and a run takes one",
-                "'armilla search' compares plans with lists, ranges and 'any'");
-  }
   Run run_one(const Study& study, SimulationOptions options) const {
     options.record_ranks = output_.recorded_ranks(study.plan.ranks);
     // What is held when is not known of the iterations between which nothing is flushed, unless all

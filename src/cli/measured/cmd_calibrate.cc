@@ -14,6 +14,7 @@
 #include "read/study.h"
 #include "study/calibrate.h"
 #include "study/run.h"
+#include "study/search.h"
 #include "write/text_table.h"
 #include "zoo/zoo.h"
 
@@ -44,14 +45,17 @@ class CalibrateCommand final : public Command {
                   "give one for each study, in the same order");
     check_targets({output_});
     refuse_inputs({output_}, session.inputs);
+    constexpr std::string_view kWrite =
+        "write model, machine and plan into a file (docs/formats/study.md) and give its name";
     std::vector<MeasuredStudy> steps;
     for (std::size_t i = 0; i < studies_.size(); ++i) {
       const std::string where = "--measured " + measured_[i];
       // Kept beside the study: it is read again with other factors, and they go into the machine's own keys.
       if (!is_there(studies_[i]) && !is_path(studies_[i]))
-        throw Error(studies_[i], "is no study file",
-                    "write model, machine and plan into a file (docs/formats/study.md) and give its name");
+        throw Error(studies_[i], "is no study file", std::string(kWrite));
+      if (!holds_study(studies_[i])) throw Error(studies_[i], "is a model, not a study", std::string(kWrite));
       Config config = Config::read(studies_[i]);
+      require_one_plan(config, "calibration");
       Study study = prepare_study(read_study(config));
       steps.push_back(
           {studies_[i], std::move(config), std::move(study), parse_time(measured_[i], where), where});

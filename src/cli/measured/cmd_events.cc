@@ -6,6 +6,7 @@
 #include "cost/cost.h"
 #include "read/study.h"
 #include "study/run.h"
+#include "study/search.h"
 #include "write/report.h"
 #include "write/text_table.h"
 
@@ -26,8 +27,11 @@ class EventsCommand final : public Command {
   }
 
   void execute(const Session& session) override {
-    const Run run = study_.speaking_of_flags(
-        [&] { return run_study(prepare_study(read_study(study_.configuration("armilla events")))); });
+    const Run run = study_.speaking_of_flags([&] {
+      const Config config = study_.configuration("armilla events");
+      require_one_plan(config, "a list of events");
+      return run_study(prepare_study(read_study(config)));
+    });
     const Study& study = run.study;
     const EventTable all = list_events(run, *make_cost_model(study.compute, study.machine.device));
     const EventTable table = missing_ ? missing_events(all) : all;
@@ -37,7 +41,9 @@ class EventsCommand final : public Command {
     write_files(files);
     const Session people = for_people(session, {json_, csv_});
     if (quiet_) return;
-    people.out << write_events_text(table, people.style());
+    const bool is_empty = table.computations.empty() && table.communications.empty();
+    people.out << (missing_ && is_empty ? "nothing is missing: every event has a measured time\n"
+                                        : write_events_text(table, people.style()));
     if (const std::string note = links_note(study_.configuration("armilla events")); !note.empty())
       people.out << wrap(note, "note: ", people.style().width);
   }

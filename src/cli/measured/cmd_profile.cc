@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/output_file.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
@@ -33,7 +34,7 @@ class ProfileCommand final : public Command {
     import_
         ->add_option("files", files_,
                      "tables of events (armilla events, tools/profile_events.py), outputs of nccl-tests, "
-                     "traces of PyTorch's profiler")
+                     "traces of PyTorch's profiler, other databases")
         ->type_name("FILE")
         ->required();
     import_
@@ -73,7 +74,9 @@ class ProfileCommand final : public Command {
     // All are read before anything is written.
     std::vector<Profile> profiles;
     for (const std::string& file : files_) {
-      Profile& profile = profiles.emplace_back(import_profile(file, collective_));
+      Profile& profile =
+          profiles.emplace_back(is_there(file) && is_database(file) ? read_profile_database(file)
+                                                                    : import_profile(file, collective_));
       if (profile.computations.empty() && profile.communications.empty())
         throw Error(file, "has no measured time",
                     "events that were measured have a time, and 'measured' as their source");

@@ -88,12 +88,12 @@ class ValidateCommand final : public Command {
       for (const MeasurementFile& table : tables) {
         for (const Measurement& row : table.rows) {
           any |= is_meant(row, name);
-          ids.push_back(row.id);
+          if (!row.id.empty()) ids.push_back(row.id);
         }
       }
       if (!any)
         throw Error(fmt::format("--row {:.60}", name), "no row has this id, nor is one in this line",
-                    suggest(name, ids));
+                    ids.empty() ? "no row has an id here: give the line of the file" : suggest(name, ids));
     }
     for (MeasurementFile& table : tables) {
       std::erase_if(table.rows, [&](const Measurement& row) {

@@ -21,11 +21,15 @@ namespace {
 // About 40 bytes each.
 constexpr std::int64_t kMostNodes = 50'000'000;
 
-[[noreturn]] void refuse_size(const Plan& plan, const std::string& nodes) {
-  throw Error(
-      "plan", fmt::format("the execution graph would have {} nodes", nodes),
-      fmt::format("use fewer than {} micro-batches; the limit is {} nodes", plan.micro_batches, kMostNodes),
-      micro_batch_keys());
+// `nodes` is about how many, or the fewest there can be.
+[[noreturn]] void refuse_size(const Plan& plan, std::string_view words, double nodes) {
+  const double fitting = static_cast<double>(plan.micro_batches) * static_cast<double>(kMostNodes) / nodes;
+  const auto most = static_cast<std::int64_t>(fitting);
+  throw Error("plan", fmt::format("the execution graph would have {} {:.0f} nodes", words, nodes),
+              fmt::format("use {}; the limit is {} nodes",
+                          most > 0 ? fmt::format("at most about {} micro-batches", most) : "fewer stages",
+                          kMostNodes),
+              micro_batch_keys());
 }
 
 // Schedules are made before nodes can be counted: so many slots must not exceed the limit either.
@@ -34,8 +38,7 @@ void check_slots(const Plan& plan, std::int64_t roles, std::int64_t iterations) 
   double slots = 2.0 * static_cast<double>(plan.micro_batches);
   for (const std::int64_t factor : {plan.virtual_stages, roles, iterations})
     slots *= static_cast<double>(factor);
-  if (slots * 2 > static_cast<double>(kMostNodes))
-    refuse_size(plan, fmt::format("at least {:.0f}", slots * 2));
+  if (slots * 2 > static_cast<double>(kMostNodes)) refuse_size(plan, "at least", slots * 2);
 }
 
 // Per tied number, the pipeline ranks that hold it.
@@ -146,7 +149,7 @@ Lowered lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std::in
   for (const ShardedModel& model : job.sharded) templates.emplace_back(model, plan, tables);
   std::vector<std::vector<RoleChunk>> chunks;
   std::vector<std::int64_t> most;
-  std::int64_t nodes = 0;
+  double nodes = 0;
   // Bounds of all programs first: what is too large is refused before anything of it is written.
   for (std::int64_t rank = 0; rank < plan.pipeline; ++rank) {
     for (std::int64_t position = 0; position < positions; ++position) {
@@ -154,7 +157,12 @@ Lowered lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std::in
       job.roles.push_back({rank, position});
       chunks.push_back(role_chunks(job.sharded[index], stage_job, rank));
       most.push_back(most_nodes(chunks.back(), stage_job, rank, templates[index]));
-      if ((nodes += most.back()) > kMostNodes) refuse_size(plan, fmt::format("more than {}", kMostNodes));
+      nodes += static_cast<double>(most.back());
+      // The others have about as many.
+      if (nodes > static_cast<double>(kMostNodes))
+        refuse_size(
+            plan, "about",
+            nodes / static_cast<double>(most.size()) * static_cast<double>(plan.pipeline * positions));
     }
   }
   for (std::size_t r = 0; r < job.roles.size(); ++r) {

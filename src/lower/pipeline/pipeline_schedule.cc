@@ -17,12 +17,19 @@ constexpr std::int64_t kMostSlots = std::int64_t{1} << 24;
 
 void check_size(const Plan& plan, std::int64_t iterations, const std::string& where) {
   if (is_schedulable(plan, iterations)) return;
+  double passes = static_cast<double>(schedule_of(plan).passes * iterations);
+  for (const std::int64_t factor : {plan.pipeline, plan.virtual_stages})
+    passes *= static_cast<double>(factor);
+  // 0 where a schedule is laid out for more than there are: fewer of them help nobody.
+  const auto most = static_cast<std::int64_t>(static_cast<double>(kMostSlots) / passes);
+  const std::string advice =
+      most > 0 && most < plan.micro_batches ? fmt::format(", {} micro-batches here", most) : "";
   throw Error(
       where,
       fmt::format("plan.micro_batches {} x plan.pipeline {} x plan.virtual_stages {} x {} "
                   "are too many to schedule",
                   plan.micro_batches, plan.pipeline, plan.virtual_stages, counted(iterations, "iteration")),
-      fmt::format("a schedule is limited to {} passes", kMostSlots),
+      fmt::format("a schedule is limited to {} passes{}", kMostSlots, advice),
       micro_batch_keys({"plan.pipeline", "plan.virtual_stages"}));
 }
 

@@ -279,7 +279,7 @@ TEST(PipelineSchedule, RefusesWhatCannotBeScheduled) {
             "plan: plan.micro_batches 1000000000000 x plan.pipeline 4 x plan.virtual_stages 1 x 1 iteration "
             "are too "
             "many to schedule\n"
-            "  hint: a schedule is limited to 16777216 passes");
+            "  hint: a schedule is limited to 16777216 passes, 2097152 micro-batches here");
   EXPECT_EQ(
       refusal("zb-v", 8192, 1, 2),
       "plan: plan.micro_batches 1 x plan.pipeline 8192 x plan.virtual_stages 2 x 1 iteration are too many to "

@@ -69,7 +69,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(!is_narrow, "fp8_attention", kWide);
   note(is_narrow && !any([](const Operator& op) { return op.core_attention; }), "fp8_attention",
        "the model has no attention");
-  note(is_narrow && !any([&](const Operator& op) {
+  note(is_narrow && !plan.wide_modules.empty() && !any([&](const Operator& op) {
          return op.parts.meets(plan.wide_modules) && op.weight_is_operand;
        }),
        "wide_modules", "the model has none of these parts");
@@ -101,10 +101,11 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   constexpr std::string_view kOneProgram = "plan.host compiled issues a step as one";
   const bool is_one = issue_time_of(plan) == Time(0);
   note(plan.check_collectives && plan.ranks > 1 && is_one, "check_collectives", kOneProgram);
-  note(is_one, "cuda_graph_scope", kOneProgram);
+  const bool captures = !plan.cuda_graph_scope.empty();
+  note(is_one && captures, "cuda_graph_scope", kOneProgram);
   note(plan.step_overhead > Time(0) && !schedule_of(plan).flushes, "step_overhead",
        fmt::format("steps overlap under plan.schedule {}", plan.schedule));
-  note(!is_one && !any([&](const Operator& op) { return op.parts.meets(plan.cuda_graph_scope); }),
+  note(!is_one && captures && !any([&](const Operator& op) { return op.parts.meets(plan.cuda_graph_scope); }),
        "cuda_graph_scope", "the model has none of these parts");
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";

@@ -104,6 +104,18 @@ TEST(PlanNotes, SchedulesOfOneRank) {
   EXPECT_THAT(chunks("zb-v"), ElementsAre());
 }
 
+// What one has anyway needs no note.
+TEST(PlanNotes, NoPartsAreNoSettingWithoutEffect) {
+  PlanRequest request;
+  request.places = {{"wide_modules", "plan.wide_modules"}, {"cuda_graph_scope", "plan.cuda_graph_scope"}};
+  Plan plan;
+  plan.precision = DType::fp8;
+  for (const Host host : {Host::eager, Host::compiled}) {
+    plan.host = host;
+    EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+  }
+}
+
 TEST(PlanNotes, ASkewOfNoneMakesLoadsEven) {
   PlanRequest request;
   request.places = {{"expert_load", "--expert-load zipf"}, {"expert_skew", "--expert-skew 0"}};

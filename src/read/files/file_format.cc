@@ -95,8 +95,9 @@ constexpr std::array kFormats = {
     FileFormat{Kind::armilla_result, "result", "a result that Armilla wrote", "it is there for other tools",
                false},
     FileFormat{Kind::kineto, "kineto", "a PyTorch profiler trace (Kineto)",
-               "make Chakra traces of it with chakra_trace_link and chakra_converter of mlcommons/chakra",
-               false},
+               "armilla profile import takes its times; make Chakra traces of it with chakra_trace_link and "
+               "chakra_converter of mlcommons/chakra",
+               true},
     FileFormat{Kind::pytorch_et, "pytorch-et", "a PyTorch execution trace",
                "make Chakra traces of it with chakra_trace_link and chakra_converter of mlcommons/chakra",
                false},

@@ -91,10 +91,21 @@ class Fields {
   const CsvRecord& record_;
 };
 
+// Without whose it is, where it is called as on Hugging Face's hub: "meta-llama/Meta-Llama-3-8B".
+std::string model_name(std::string text) {
+  const bool has_blank = text.find(' ') != std::string::npos;
+  if (const std::size_t slash = text.find('/');
+      slash != std::string::npos && slash > 0 && !has_blank && slash == text.rfind('/'))
+    text.erase(0, slash + 1);
+  constexpr std::string_view kMeta = "meta-";
+  if (lower_case(text).starts_with("meta-llama")) text.erase(0, kMeta.size());
+  return text;
+}
+
 MeasuredPlan plan_of(const Fields& f) {
   constexpr double kBillion = 1e9;
   MeasuredPlan plan;
-  plan.model = f.text("model");
+  plan.model = model_name(f.text("model"));
   plan.device = f.text("gpu");
   plan.layers = f.count("layers");
   plan.hidden = f.count("hidden");
@@ -191,6 +202,17 @@ void read_kernel(const Fields& f, Measurement& row) {
   row.value = f.measured("time_us") * kMicro;
 }
 
+// Names of columns are known in upper and lower case.
+void spell_columns(CsvTable& table) {
+  for (std::string& column : table.columns) {
+    std::string usual = lower_case(column);
+    for (const std::string_view name : {std::string_view("params_B"), kPeak}) {
+      if (usual == lower_case(std::string(name))) usual = name;
+    }
+    if (!table.find(usual)) column = std::move(usual);
+  }
+}
+
 struct TableKind {
   std::string_view name;
   std::string_view measured;               // the column that only these tables have
@@ -271,7 +293,8 @@ std::vector<const TableKind*> kinds_of_record(const CsvTable& table, const CsvRe
 }  // namespace
 
 MeasurementFile parse_measurements(std::string_view text, const std::string& name) {
-  const CsvTable table = parse_csv(text, name, Ragged::kept);
+  CsvTable table = parse_csv(text, name, Ragged::kept);
+  spell_columns(table);
   const TableKind& kind = kind_of_columns(table);
   for (const std::string_view column : kind.needed) {
     if (!column.empty()) table.at(column);

@@ -24,6 +24,35 @@ TEST(MeasurementsCsv, TellsTablesApartByTheirColumns) {
   EXPECT_EQ(parse_measurements("gpu,op,dtype,time_us\nA100,gemm,bf16,9\n", "k.csv").kind, "kernels");
 }
 
+TEST(MeasurementsCsv, ColumnsAreKnownInUpperAndLowerCase) {
+  const MeasurementFile file = parse_measurements(
+      "ID,Model,GPU,GPUs,TP,PP,Micro_Batch,Global_Batch,Seq_Len,Precision,Params_b,PEAK_GIB\n"
+      "a-1,m,A100,8,2,1,1,8,128,bf16,7,1.5\n",
+      "m.csv");
+  EXPECT_EQ(file.kind, "memory");
+  EXPECT_EQ(file.rows[0].id, "a-1");
+  EXPECT_EQ(file.rows[0].value, 1.5 * 1073741824);
+  const MeasuredPlan& plan = std::get<MeasuredPeak>(file.rows[0].what).plan;
+  EXPECT_EQ(plan.device, "A100");
+  EXPECT_EQ(plan.parameters, 7e9);
+  // Another column of that name stands beside.
+  const MeasurementFile both =
+      parse_measurements("gpu,GPU,op,dtype,time_us\nA100,left,gemm,bf16,9\n", "k.csv");
+  EXPECT_EQ(std::get<MeasuredKernel>(both.rows[0].what).device, "A100");
+}
+
+TEST(MeasurementsCsv, ModelsMayBeCalledAsOnTheHub) {
+  for (const auto& [given, name] : {std::pair("meta-llama/Meta-Llama-3-8B", "Llama-3-8B"),
+                                    {"mistralai/Mixtral-8x7B-v0.1", "Mixtral-8x7B-v0.1"},
+                                    {"DeepSeekV3 (w/o MTP)", "DeepSeekV3 (w/o MTP)"},
+                                    {"a/b/c", "a/b/c"},
+                                    {"llama3-8b", "llama3-8b"}}) {
+    const MeasurementFile file =
+        parse_measurements(kStepColumns + "a-1," + given + ",2,8,2,A100,8,2,1,1,8,128,bf16,1.5\n", "t.csv");
+    EXPECT_EQ(std::get<MeasuredStep>(file.rows[0].what).plan.model, name);
+  }
+}
+
 TEST(MeasurementsCsv, ReadsUnitsAndLeavesWhatIsEmpty) {
   const MeasurementFile file =
       parse_measurements(kStepColumns + "a-1,m,2,8,2,A100,8,2,1,0.5,8.0,128,bf16,1.5\n", "t.csv");

@@ -151,6 +151,13 @@ std::string check_nccl_tests(const std::string& path) {
   return text;
 }
 
+std::string check_kineto(const std::string& path) {
+  const Profile profile = import_profile(path, "");
+  return fmt::format("trace of PyTorch's profiler with {} and {} to import (armilla profile import)",
+                     counted(profile.computations.size(), "product"),
+                     counted(profile.communications.size(), "collective"));
+}
+
 std::string check_measurements(const std::string& path) {
   const MeasurementFile table = read_measurements(path);
   std::size_t unread = 0;
@@ -250,6 +257,8 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
       return check_measurements(path);
     case FileKind::nccl_tests:
       return check_nccl_tests(path);
+    case FileKind::kineto:
+      return check_kineto(path);
     case FileKind::ns3_topology:
       return check_logical_topology(path);
     case FileKind::sweep:

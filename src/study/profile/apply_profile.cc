@@ -29,6 +29,8 @@ ProfileUse apply_profile(const Profile& profile, const Device& device, const Mod
   // them where the profile has a time.
   using Node = std::tuple<std::uint32_t, Phase, std::uint64_t>;  // name in the graph, phase, work
   std::map<Node, std::uint64_t> work_of;
+  // Nodes that are one event share one work, whatever their own names ("optimizer, bucket 3").
+  std::map<std::pair<ComputationKey, std::uint64_t>, std::uint64_t> timed;
   std::set<ComputationKey> measured, interpolated, modelled;
   std::set<const ComputationKey*> used;
   ProfileUse use;
@@ -46,11 +48,14 @@ ProfileUse apply_profile(const Profile& profile, const Device& device, const Mod
             key_of(std::string(names.of(program, node)), program.phase[node], graph.works[old]);
         const auto time = times.find(key, graph.works[old]);
         if (time) {
-          found->second = graph.works.size();
-          Work work = graph.works[old];
-          work.measured = time->time;
-          work.interpolated = time->interpolated;
-          graph.works.push_back(std::move(work));
+          const auto [shared, is_first] = timed.try_emplace({key, old}, graph.works.size());
+          found->second = shared->second;
+          if (is_first) {
+            Work work = graph.works[old];
+            work.measured = time->time;
+            work.interpolated = time->interpolated;
+            graph.works.push_back(std::move(work));
+          }
           if (time->key != nullptr) used.insert(time->key);
         }
         const double share =

@@ -34,6 +34,7 @@ TEST(ApplyProfile, TheModelsOwnTimesChangeNothing) {
   for (const auto& [model, rest] :
        {std::pair<std::string, std::string>{"gpt2-345m", kPlan},
         {"resnet50", "plan: {ranks: 8, batch: 32}\n"},
+        {"gpt2-345m", "plan: {ranks: 8, zero: 1, batch: 8}\n"},  // parameters in buckets of one size
         {"gpt2-345m", "plan: {ranks: 8, pipeline: 4, schedule: pipedream-2bw, batch: 8}\n"}}) {
     const Study study = study_on_dgx(model, rest);
     const auto modelled = run_study(study);
@@ -42,9 +43,11 @@ TEST(ApplyProfile, TheModelsOwnTimesChangeNothing) {
     const auto measured = run_study(profiled);
     EXPECT_EQ(measured.result.iteration, modelled.result.iteration) << model;
     EXPECT_EQ(measured.simulated, modelled.simulated) << model;
-    const EventTable events = list_events(measured, *make_cost_model(study.compute, study.machine.device));
+    const auto cost = make_cost_model(study.compute, study.machine.device);
+    const EventTable events = list_events(measured, *cost);
     for (const JobEvent& event : events.computations)
       EXPECT_NE(event.source, TimeSource::modelled) << event.name;
+    EXPECT_EQ(events.computations.size(), list_events(modelled, *cost).computations.size()) << model;
   }
 }
 

@@ -8,11 +8,13 @@
 
 #include "base/error.h"
 #include "base/size_list.h"
+#include "base/text.h"
 #include "base/units_text.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
+#include "read/topology.h"
 #include "study/check/check_study.h"
 #include "study/run.h"
 
@@ -180,6 +182,11 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
   }
 }
 
+bool may_be_list(std::string_view key) {
+  return key == "plan.order" || key == "plan.stage_blocks" || key == "plan.offload" ||
+         key == "plan.recompute_modules";
+}
+
 // Whether a list is a single value of a key whose values may be lists: axes in their order, blocks of stages,
 // parts that are computed again, and what is offloaded together. A list of those has lists in it, or values
 // that are no part of one.
@@ -191,9 +198,7 @@ bool is_one_value(const std::string& key, const std::vector<Config>& items) {
     if (key == "plan.stage_blocks") return text == "even" || text == "balanced";
     return items.size() > 1 && text == "none";
   };
-  const bool may_be = key == "plan.order" || key == "plan.stage_blocks" || key == "plan.offload" ||
-                      key == "plan.recompute_modules";
-  return may_be && !items.empty() && std::ranges::none_of(items, no_part);
+  return may_be_list(key) && !items.empty() && std::ranges::none_of(items, no_part);
 }
 
 void add_list(SearchAxis& axis, const std::vector<Config>& items) {
@@ -208,9 +213,21 @@ void add_list(SearchAxis& axis, const std::vector<Config>& items) {
   }
 }
 
+// The comma that ends the item at `begin`. In "torus:x=4,y=4" it belongs to the parameters of a topology.
+std::size_t end_of_item(const std::string& text, std::size_t begin, bool has_parameters) {
+  std::size_t end = std::min(text.find(',', begin), text.size());
+  while (has_parameters && end < text.size() && text.find(':', begin) < end) {
+    const std::size_t next = std::min(text.find(',', end + 1), text.size());
+    const std::size_t equals = text.find('=', end);
+    if (equals >= next || text.find(':', end) < equals) break;
+    end = next;
+  }
+  return end;
+}
+
 void add_text(SearchAxis& axis, const std::string& text, const std::string& where) {
   for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::size_t end = end_of_item(text, begin, axis.key == "machine");
     std::string item = text.substr(begin, end - begin);
     item.erase(0, std::min(item.find_first_not_of(' '), item.size()));
     if (item.empty())
@@ -236,6 +253,17 @@ void refuse_all_plans(const SearchSpace& space, const PlanRequest& request, cons
   throw Error(place_of(request, error.keys), error.message, error.hint, error.keys);
 }
 
+void require_one_plan(const Config& config, std::string_view taker) {
+  const std::vector<SearchAxis> axes = search_axes(config);
+  // The commas of a topology's parameters: what a machine is, the reader of machines tells.
+  if (axes.empty() || names_topology(axes.front().values.front())) return;
+  const SearchAxis& axis = axes.front();
+  std::string hint = "'armilla search' compares plans with lists, ranges and 'any'";
+  if (may_be_list(axis.key) && axis.values.size() > 1)
+    hint = fmt::format("together they stand in brackets, '[{}]'; {}", fmt::join(axis.values, ", "), hint);
+  throw Error(axis.where, fmt::format("is more than one value, and {} takes one", taker), hint);
+}
+
 std::vector<SearchAxis> search_axes(const Config& config) {
   std::vector<SearchAxis> axes;
   const auto look_at = [&](const std::string& key, const Config& value) {
@@ -253,6 +281,8 @@ std::vector<SearchAxis> search_axes(const Config& config) {
                     key == "machine" ? "list machines, such as dgx-a100,dgx-h100"
                                      : "list the values, such as 64,128");
       axis.values = {text};
+    } else if (lower_case(text) == "any" && plan_axis(key) != nullptr) {
+      throw Error(value.where(), fmt::format("unknown value '{}'", text), "did you mean 'any'?");
     } else if (text.find(',') != std::string::npos ||
                (text.find("..") != std::string::npos && key != "machine")) {
       add_text(axis, text, value.where());

@@ -1,6 +1,7 @@
 #include "study/sweep/sweep_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -24,8 +25,17 @@ std::string key_of(const Override& setting) {
   return setting.setting.substr(0, setting.setting.find('='));
 }
 
+// As one would write it: "{ranks: 8, tensor: 2}".
 std::string shown(const Config& value) {
-  return value.is_scalar() ? value.text() : value.yaml();
+  if (value.is_scalar()) return value.text();
+  std::vector<std::string> parts;
+  if (value.is_list()) {
+    for (const Config& item : value.items()) parts.push_back(shown(item));
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+  }
+  if (!value.is_map()) return value.yaml();
+  for (const auto& [key, item] : value.entries()) parts.push_back(fmt::format("{}: {}", key, shown(item)));
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
 // "1..64": powers of two, and the end.

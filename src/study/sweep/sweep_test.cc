@@ -289,6 +289,14 @@ TEST_F(SweepTest, TheViewHasKeysAndFigures) {
             "1,2");
 }
 
+TEST_F(SweepTest, ValuesAreShownAsOneWritesThem) {
+  const SweepResult result = run(std::string(kSmallStudy) +
+                                 "vary:\n  plan: [{ranks: 8, tensor: 2, order: [tensor, context, data, "
+                                 "pipeline]}]\n");
+  EXPECT_THAT(result.runs[0].values,
+              ElementsAre("{ranks: 8, tensor: 2, order: [tensor, context, data, pipeline]}"));
+}
+
 TEST_F(SweepTest, BadFilesAreRefused) {
   const std::string study(kSmallStudy);
   EXPECT_EQ(refusal("- 1\n"),

@@ -31,14 +31,21 @@ std::string squashed(std::string_view name) {
   return letters;
 }
 
-// The longest of the zoo's names of models by description that the row's name begins with.
-const ZooModel* find_namesake(std::string_view name) {
+// The longest of the zoo's names of models by description that the row's name begins with. Llama 3.1 and 3.3
+// have the shapes of Llama 3.
+const ZooModel* find_namesake(std::string name) {
+  static const std::regex kRelease(R"(^(llama[ _-]?3)\.[13](?!\d))", std::regex::icase);
+  name = std::regex_replace(name, kRelease, "$1");
   const ZooModel* best = nullptr;
   for (const ZooModel& model : zoo_models()) {
     if (!model.file.ends_with(".yaml") || !begins_with_name(name, model.name)) continue;
     if (best == nullptr || model.name.size() > best->name.size()) best = &model;
   }
   return best;
+}
+
+bool is_of_zoo(const std::string& name) {
+  return std::ranges::find(zoo_models(), lower_case(name), &ZooModel::name) != zoo_models().end();
 }
 
 // What the columns of a row cannot say.
@@ -402,6 +409,9 @@ void check_namesake(const MeasuredPlan& row, const ModelSource& source, const Mo
 
 // That all is there which makes a decoder.
 void check_description(const MeasuredPlan& row, const std::string& where) {
+  if (row.hidden == 0 && row.heads == 0 && is_of_zoo(row.model))
+    throw Error(where, fmt::format("model '{:.60}' of the zoo is a graph of operators", row.model),
+                "rows are of models by description: armilla run predicts this one");
   if (row.hidden == 0 && row.heads == 0)
     throw Error(where, fmt::format("model '{:.60}' is neither described nor known", row.model),
                 "give layers, hidden, heads and seq_len, or a name of the zoo (armilla list models)");

@@ -73,6 +73,22 @@ TEST(RowModel, ParametersTellTheKindOfMlp) {
   EXPECT_NE(text.find("tied_embeddings: true"), std::string::npos);
 }
 
+TEST(RowModel, NamesOfTheZoo) {
+  MeasuredPlan row = small_row();
+  row.layers = row.hidden = row.heads = row.feed_forward = 0;
+  for (const auto& [given, name] : {std::pair("Llama-3.1-70B", "llama3-70b"),
+                                    {"Llama 3.3 70B", "llama3-70b"},
+                                    {"Llama-3.2-3B", "llama3.2-3b"},
+                                    {"Mixtral-8x7B-v0.1", "mixtral-8x7b"}}) {
+    row.model = given;
+    EXPECT_EQ(model_of(row, "x").name, name);
+  }
+  row.model = "ResNet50";
+  EXPECT_EQ(error_of([&] { model_of(row, "x"); }),
+            "x: model 'ResNet50' of the zoo is a graph of operators\n"
+            "  hint: rows are of models by description: armilla run predicts this one");
+}
+
 TEST(RowModel, ExpertsComeFromTheZoo) {
   MeasuredPlan row = small_row();
   row.model = "Qwen3_235B_a22B (tokendrop)";

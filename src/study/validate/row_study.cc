@@ -30,13 +30,17 @@ std::int64_t layers_of(const MeasuredPlan& row, const ModelSource& source) {
   return read_model(source, 1).facts.layers;
 }
 
-// Of the first operand: "bf16xbf16->fp32", "f8e4m3fnxf8e4m3fn->bf16", "bfloat16", "mxfp8".
-DType operand_type(const std::string& text, const std::string& where) {
-  constexpr std::array<std::pair<std::string_view, DType>, 18> kWords = {{{"bf", DType::bf16},
+// Of the first operand: "bf16xbf16->fp32", "f8e4m3fnxf8e4m3fn->bf16", "torch.bfloat16", "mxfp8". XLA's f32
+// are products in tf32 by default, PyTorch's in fp32.
+DType operand_type(std::string_view text, const std::string& where) {
+  constexpr std::string_view kLibrary = "torch.";
+  if (text.starts_with(kLibrary)) text.remove_prefix(kLibrary.size());
+  constexpr std::array<std::pair<std::string_view, DType>, 19> kWords = {{{"bf", DType::bf16},
                                                                           {"tf32", DType::tf32},
                                                                           {"float16", DType::fp16},
                                                                           {"half", DType::fp16},
-                                                                          {"float32", DType::tf32},
+                                                                          {"float32", DType::fp32},
+                                                                          {"float8", DType::fp8},
                                                                           {"int8", DType::int8},
                                                                           {"fp16", DType::fp16},
                                                                           {"f16", DType::fp16},
@@ -46,7 +50,7 @@ DType operand_type(const std::string& text, const std::string& where) {
                                                                           {"fp4", DType::fp4},
                                                                           {"nvfp4", DType::fp4},
                                                                           {"f32", DType::tf32},
-                                                                          {"fp32", DType::tf32},
+                                                                          {"fp32", DType::fp32},
                                                                           {"float64", DType::fp64},
                                                                           {"fp64", DType::fp64},
                                                                           {"f64", DType::fp64}}};

@@ -49,6 +49,12 @@ std::string family_of(const Measurement& row) {
   return family;
 }
 
+// "vtrain-multi A100": the family, where rows have one, in front of what else makes a set.
+std::string set_of(const Measurement& row, const std::string& rest) {
+  const std::string family = family_of(row);
+  return family.empty() ? rest : fmt::format("{} {}", family, rest);
+}
+
 bool is_of_vidur(const Measurement& row) {
   return lower_case(row.id + ' ' + row.source).find("vidur") != std::string::npos;
 }
@@ -131,6 +137,7 @@ class Validator {
       ValidatedRow& row = validation.rows.emplace_back();
       row.measured = measurement;
       row.set = family_of(measurement);
+      if (row.set.empty()) row.set = "not read";
       try {
         if (!measurement.fault.empty())
           throw Error(measurement.where, measurement.fault, measurement.expected);
@@ -174,7 +181,7 @@ class Validator {
  private:
   void predict(const MeasuredStep& measured, ValidatedRow& row) {
     const MeasuredPlan& plan = measured.plan;
-    row.set = fmt::format("{} {} {}", family_of(row.measured), plan.device, lower_case(plan.precision));
+    row.set = set_of(row.measured, fmt::format("{} {}", plan.device, lower_case(plan.precision)));
     const PredictedStep& step = predicted(plan, study_of(plan, row.measured.where));
     if (step.has_experts) row.set += " MoE";
     row.group = group_of(row.set, plan);
@@ -186,7 +193,7 @@ class Validator {
 
   void predict(const MeasuredPeak& peak, ValidatedRow& row) {
     const MeasuredPlan& plan = peak.plan;
-    row.set = fmt::format("{} {}", family_of(row.measured), plan.device);
+    row.set = set_of(row.measured, plan.device);
     const Run run = lowered(plan, study_of(plan, row.measured.where));
     row.group = group_of(row.set, plan);
     const RoleMemory* role = &run.roles.front();

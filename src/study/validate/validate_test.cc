@@ -592,7 +592,11 @@ TEST(Validate, KernelsAreOfTypesAndHeadsThatThereAre) {
   kernel.operation = "gemm";
   kernel.m = kernel.n = kernel.k = 64;
   kernel.dtype = "fp32";
-  EXPECT_EQ(work_of(kernel, "k.csv:2").dtype, DType::tf32) << "as float32";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").dtype, DType::fp32) << "as PyTorch computes it";
+  kernel.dtype = "f32xf32->f32";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").dtype, DType::tf32) << "as XLA does";
+  kernel.dtype = "torch.bfloat16";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").dtype, DType::bf16);
   kernel.dtype = "fp64";
   EXPECT_EQ(work_of(kernel, "k.csv:2").dtype, DType::fp64);
 }

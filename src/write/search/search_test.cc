@@ -48,6 +48,17 @@ SearchResult example_search() {
   return result;
 }
 
+// All degrees are listed, and none says how many devices they make.
+TEST(WriteSearch, JobsOfSeveralSizesHaveAColumnOfTheirRanks) {
+  SearchResult result = example_search();
+  EXPECT_EQ(write_search_text(result, false).find("ranks  "), std::string::npos);
+  result.ranking[1].plan.ranks = 4;
+  EXPECT_THAT(write_search_text(result, false), testing::HasSubstr("ranks  tp  dp"));
+  result.axes.push_back({"plan.ranks", {"4", "8"}, true});
+  for (PlanOutcome& plan : result.ranking) plan.values.push_back(std::to_string(plan.plan.ranks));
+  EXPECT_THAT(write_search_text(result, false), testing::HasSubstr("tp  ranks  dp"));
+}
+
 TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
   const std::string text = write_search_text(example_search(), false);
   EXPECT_THAT(text, testing::HasSubstr(

@@ -69,6 +69,11 @@ std::string plans_table(const SearchResult& result, const std::vector<PlanOutcom
     if (result.axes[axis].key == "plan.data") continue;
     if (differs || result.axes[axis].given || axis_degree(result.axes[axis].key)) shown.push_back(axis);
   }
+  // Degrees that are all listed may make up jobs of several sizes.
+  const bool sizes_differ =
+      std::ranges::find(result.axes, "plan.ranks", &SearchAxis::key) == result.axes.end() &&
+      std::ranges::any_of(
+          plans, [&](const PlanOutcome& plan) { return plan.plan.ranks != plans.front().plan.ranks; });
   // What every table has anyway is not among these.
   std::vector<SearchObjective> expenses;
   for (const SearchObjective objective : {SearchObjective::cost, SearchObjective::energy}) {
@@ -79,6 +84,7 @@ std::string plans_table(const SearchResult& result, const std::vector<PlanOutcom
   const bool trains = plans.front().training_cost().has_value();
   TextTable table;
   if (numbered) table.columns.push_back({""});
+  if (sizes_differ) table.columns.push_back({"ranks"});
   for (const std::size_t axis : shown) table.columns.push_back({short_key(result.axes[axis].key)});
   for (const char* const name : {"dp", "iteration", "samples/s"}) table.columns.push_back({name});
   for (const SearchObjective objective : expenses)
@@ -90,6 +96,7 @@ std::string plans_table(const SearchResult& result, const std::vector<PlanOutcom
     const PlanOutcome& plan = plans[i];
     std::vector<std::string> row;
     if (numbered) row.push_back(std::to_string(i + 1));
+    if (sizes_differ) row.push_back(with_separators(plan.plan.ranks));
     for (const std::size_t axis : shown) row.push_back(plan.values[axis].empty() ? "-" : plan.values[axis]);
     row.push_back(std::to_string(plan.plan.data()));
     row.push_back(to_text(plan.iteration));
