@@ -268,11 +268,12 @@ void follow_nanotron(Plan& plan) {
   plan.bucket = plan.first_bucket = Bytes(std::numeric_limits<std::int64_t>::max());
 }
 
-// Parameters are gathered before a step is over (all_gather_dp_groups); gradients of bf16 are added up in
-// fp32 and all-reduced so (DeepSpeed, bf16_optimizer.py and stage_1_and_2.py).
+// Parameters are gathered before a step is over (all_gather_dp_groups), and ZeRO-1 all-reduces gradients:
+// those of fp16 for want of `contiguous_gradients`, which stage 1 does without, those of bf16 since it adds
+// them up in fp32 (DeepSpeed, engine.py, stage_1_and_2.py and bf16_optimizer.py).
 void follow_deepspeed(Plan& plan) {
   plan.overlap_parameters = false;
-  if (plan.precision == DType::bf16 && plan.zero_stage == 1) plan.reduce_scatter = false;
+  if (plan.zero_stage == 1) plan.reduce_scatter = false;
 }
 
 // Of trainers; a bare loop, as that of tools/measure_device.py, has none, nor has a step that XLA compiled.

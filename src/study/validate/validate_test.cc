@@ -373,15 +373,14 @@ TEST(RowStudy, NanotronExchangesAllGradientsBehindTheBackwardPassUnderZeRO1) {
   EXPECT_GT(plan.bucket, Bytes(std::int64_t{1} << 40)) << "one";
 }
 
-TEST(RowStudy, DeepSpeedGathersParametersBeforeTheStepIsOverAndAllReducesBf16) {
+TEST(RowStudy, DeepSpeedAllReducesGradientsAndGathersParametersBeforeTheStepIsOver) {
   MeasuredPlan row = small_row();
   row.source = "DeepSpeed";
   row.zero = "1";
-  row.precision = "fp16";
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_parameters);
-  EXPECT_TRUE(study_of(row, "x.csv:2").plan.reduce_scatter);
-  row.precision = "bf16";
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.reduce_scatter);
+  row.zero = "2";
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.reduce_scatter);
 }
 
 TEST(RowStudy, A100sOfSeptember2020Have40GB) {
