@@ -94,6 +94,7 @@ std::string ways_text(const Plan& plan, const ModelFacts& facts) {
     add(fmt::format(
         "ZeRO-{}{}", plan.zero_stage,
         plan.hybrid_shard > 0 ? fmt::format(" in groups of {}", counted(plan.hybrid_shard, "rank")) : ""));
+    if (!plan.reduce_scatter && !shares_out_tensors(plan)) add("gradients all-reduced");
   }
   if (plan.recompute == Recompute::block) {
     add(fmt::format("recompute {} per chunk", counted(plan.recompute_blocks, "block")));
@@ -115,6 +116,7 @@ std::string ways_text(const Plan& plan, const ModelFacts& facts) {
   if (plan.context > 1) add(fmt::format("context by {}", name_of(plan.context_method)));
   if (plan.offload_optimizer) add("optimizer offloaded");
   if (plan.offload_activations) add("activations offloaded");
+  if (plan.step_overhead > Time(0)) add(fmt::format("{} between steps", to_text(plan.step_overhead)));
   return ways;
 }
 

@@ -177,6 +177,14 @@ TEST(RunText, ThePlanNamesWhatStaysWideAndHowExpertsAreFilled) {
                 "capacity 1.25,\n           one-hot dispatch\n"));
 }
 
+TEST(RunText, ThePlanTellsHowGradientsAreExchangedAndWhatLiesBetweenSteps) {
+  armilla::Run run = hybrid_run_of(2);
+  run.study.plan.reduce_scatter = false;
+  run.study.plan.step_overhead = milliseconds(15);
+  EXPECT_THAT(write_run_text(run, false),
+              HasSubstr("           1f1b, ZeRO-1, gradients all-reduced, 15.00 ms between steps\n"));
+}
+
 TEST(RunText, AHeadingSpeaksOfTheColumnsThatAreShown) {
   const std::string narrow = write_run_text(hybrid_run_of(2), TextStyle(false, 50));
   EXPECT_THAT(narrow, HasSubstr("% of the iteration\n  role "));
