@@ -71,7 +71,8 @@ TEST(RowStudy, DevicesAreKnownByTheirModels) {
                                                                    {"tpu_v5p", "tpu-v5p"},
                                                                    {"TPU7x", "tpu-7x"}};
   for (const auto& [name, device] : kNames) EXPECT_EQ(device_of_row(name, "x.csv:2").name, device) << name;
-  for (const char* const name : {"GH200 96GB", "H1000", "A1000", "H100 NVL", "H100-NVL-94GB", "RTX A100X"})
+  for (const char* const name :
+       {"GH200 144GB", "L40", "H1000", "A1000", "H100 NVL", "H100-NVL-94GB", "RTX A100X"})
     EXPECT_THAT(error_of([&] { device_of_row(name, "x.csv:2"); }), testing::HasSubstr("is not known"))
         << name;
 }
@@ -151,8 +152,9 @@ TEST(RowMachine, OnlyBridgedPairsSendBySockets) {
 
 TEST(RowMachine, DevicesAreThoseThatTheirNamesSay) {
   const auto device = [](const std::string& name) { return device_of_row(name, "x.csv:2").name; };
-  for (const std::string name : {"a100-40gb-pcie", "a10", "a800-sxm", "h20-96gb", "h20-141gb", "tpu-7x",
-                                 "tpu-v3", "h100-96gb-sxm", "v100-16gb-sxm2", "b200-hgx"})
+  for (const std::string name :
+       {"a100-40gb-pcie", "a10", "a800-sxm", "h20-96gb", "h20-141gb", "tpu-7x", "tpu-v3", "h100-96gb-sxm",
+        "v100-16gb-sxm2", "b200-hgx", "l40s", "l4", "t4", "gh200-96gb"})
     EXPECT_EQ(device(name), name);
   EXPECT_EQ(device("A100-PCIE-40GB"), "a100-40gb-pcie");
   EXPECT_EQ(device("A100 40 GB"), "a100-40gb-sxm");
