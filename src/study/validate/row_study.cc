@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -259,13 +258,11 @@ void follow_internevo(Plan& plan) {
   plan.bucket = plan.first_bucket = Bytes(kBucket * kElement);
 }
 
-// ZeRO-1 goes without DistributedDataParallel where gradients are added up in fp32: one array of all
-// gradients is all-reduced behind the backward pass, and all parameters are gathered at once behind the step
-// (nanotron, make_ddp and sync_gradients_across_dp in trainer.py, _all_gather_params in optim/zero.py).
+// ZeRO-1 goes without DistributedDataParallel where gradients are added up in fp32: these are all-reduced
+// behind the backward pass, and parameters are gathered behind the step (nanotron, make_ddp and
+// sync_gradients_across_dp in trainer.py, _all_gather_params in optim/zero.py).
 void follow_nanotron(Plan& plan) {
-  if (plan.zero_stage != 1) return;
-  plan.reduce_scatter = plan.overlap = plan.overlap_parameters = false;
-  plan.bucket = plan.first_bucket = Bytes(std::numeric_limits<std::int64_t>::max());
+  if (plan.zero_stage == 1) plan.reduce_scatter = plan.overlap = plan.overlap_parameters = false;
 }
 
 // Parameters are gathered before a step is over (all_gather_dp_groups), and ZeRO-1 all-reduces gradients:
@@ -278,7 +275,7 @@ void follow_deepspeed(Plan& plan) {
 
 // Of trainers; a bare loop, as that of tools/measure_device.py, has none, nor has a step that XLA compiled.
 Time step_overhead_of(const MeasuredPlan& row) {
-  constexpr Time kMegatron = Time(15'000'000'000), kOther = Time(45'000'000'000);
+  constexpr Time kMegatron = milliseconds(15), kOther = milliseconds(45);
   if (names(row, "measure_device")) return Time(0);
   if (is_megatron(row) || names(row, "nemo") || names(row, "2205.05198") || cites(row, {"korthikanti"}))
     return kMegatron;

@@ -370,7 +370,6 @@ TEST(RowStudy, NanotronExchangesAllGradientsBehindTheBackwardPassUnderZeRO1) {
   EXPECT_FALSE(plan.overlap);
   EXPECT_FALSE(plan.overlap_parameters);
   EXPECT_FALSE(plan.reduce_scatter);
-  EXPECT_GT(plan.bucket, Bytes(std::int64_t{1} << 40)) << "one";
 }
 
 TEST(RowStudy, DeepSpeedAllReducesGradientsAndGathersParametersBeforeTheStepIsOver) {
