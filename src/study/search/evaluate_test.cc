@@ -180,7 +180,7 @@ TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
     std::mt19937 random(seed);
     std::string text = seed % 8 == 0 ? random_study(random, {"pipedream-2bw"}) : random_study(random);
     if (seed % 8 > 5) text += "  offload: [activations]\n";
-    if (seed % 8 == 3) text += "  step_overhead: 40us\n";
+    if (seed % 8 == 3) text += "  step_overhead: 40us\n  reduce_scatter: false\n";
     if (seed % 8 == 1) text += "what_if:\n  ranks: [{ranks: \"0\", time: 2}]\n";
     SCOPED_TRACE(text);
     try {

@@ -276,7 +276,7 @@ void follow_deepspeed(Plan& plan) {
 // Of trainers; a bare loop, as that of tools/measure_device.py, has none, nor has a step that XLA compiled.
 Time step_overhead_of(const MeasuredPlan& row) {
   constexpr Time kMegatron = milliseconds(15), kOther = milliseconds(45);
-  if (names(row, "measure_device")) return Time(0);
+  if (names(row, "measure_device") || names(row, "maxtext") || names(row, "paxml")) return Time(0);
   if (is_megatron(row) || names(row, "nemo") || names(row, "2205.05198") || cites(row, {"korthikanti"}))
     return kMegatron;
   return is_plain_pytorch(row) || names(row, "internevo") ? kOther : Time(0);

@@ -473,7 +473,8 @@ TEST(RowStudy, TrainersTakeTimeBetweenSteps) {
     return study_of(row, "x.csv:2").plan.step_overhead;
   };
   EXPECT_EQ(overhead(""), Time(0));
-  EXPECT_EQ(overhead("MaxText"), Time(0));
+  EXPECT_EQ(overhead("MaxText; arch: NeMo llama.py"), Time(0));
+  EXPECT_EQ(overhead("Paxml; arch: Calculon models/megatron-5B.json"), Time(0));
   for (const char* notes : {"Megatron-LM", "NeMo 24.07"}) EXPECT_EQ(overhead(notes), microseconds(15'000));
   for (const char* notes : {"torchtitan", "llm-foundry", "InternEvo"})
     EXPECT_EQ(overhead(notes), microseconds(45'000)) << notes;
