@@ -20,9 +20,8 @@
 // before it. Where some overlap, the first slot of a rank is written out, and the CPU must be ahead of the
 // others (FusedJob::host_is_ahead), which one that stops at messages never is.
 //
-// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, ring attention, whose slots do
-// exchange something in between, and experts over several ranks where a CPU issues nodes, which waits
-// for their counts.
+// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, whose slots do exchange something in
+// between, and experts over several ranks where a CPU issues nodes, which waits for their counts.
 #pragma once
 
 #include <compare>
@@ -70,7 +69,7 @@ std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan);
 
 // The plan's ranks, all of them doing what a slot does in a block of this shape once and nothing else:
 // without programs where that is nothing. No graph where part of it does not wait for what the slot waits
-// for, or sends messages of its own.
+// for.
 std::optional<Graph> lone_block(const ShardedModel& model, const Plan& plan, std::uint32_t shape,
                                 PipelineAction action);
 

@@ -8,14 +8,12 @@
 namespace armilla {
 namespace {
 
-// Nothing of the pass begins before the computations and communications before it are done, and it has
-// no messages.
+// Nothing of the pass begins before the computations and communications before it are done.
 bool waits_for_entry(const PassTemplate& pass) {
   std::vector<bool> has_entered;
   bool computes = false;  // a computation that has, which all later ones follow
   for (const TemplateStep& step : pass.steps) {
     const bool is_computation = step.kind == NodeKind::compute;
-    if (!is_computation && step.kind != NodeKind::collective) return false;
     bool entered = step.enters || (is_computation && computes);
     for (std::uint32_t wait = step.first_wait; wait < step.end_of_waits; ++wait)
       entered = entered || has_entered[pass.waits[wait]];

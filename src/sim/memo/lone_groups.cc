@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -55,15 +56,16 @@ struct CallsOver {
 class LoneFinder {
  public:
   LoneFinder(const Graph& graph, std::span<const Issued> issued, const Study& study,
-             const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once)
-      : at_once_(at_once),
-        graph_(graph),
+             const RankClasses& classes, CollectivePlanner& planner)
+      : graph_(graph),
         issued_(issued),
         study_(study),
         machine_(study.machine),
         topology_(study.machine),
         classes_(classes),
-        planner_(planner) {
+        planner_(planner),
+        peers_(graph),
+        own_sends_(graph.programs.size()) {
     // Families differ by name and purpose. If their groups are the same, so are their members' links.
     for (std::size_t f = 0; f < graph.families.size(); ++f) {
       std::size_t first = 0;
@@ -71,25 +73,49 @@ class LoneFinder {
       same_as_.push_back(static_cast<std::uint32_t>(first));
     }
   }
+  LoneFinder(const Graph& graph, std::span<const Issued> issued, const Study& study,
+             const RankClasses& classes, CollectivePlanner& planner, const PassTraffic& as_one)
+      : LoneFinder(graph, issued, study, classes, planner) {
+    // One more than there are families stands for all of them.
+    passes_ = static_cast<std::uint32_t>(graph.families.size());
+    std::set<std::uint32_t> asked;
+    for (std::size_t f = 0; f < graph.families.size(); ++f) {
+      if (as_one.families.contains(graph.families[f].name)) asked.insert(same_as_[f]);
+    }
+    for (std::uint32_t& same : same_as_) same = asked.contains(same) ? passes_ : same;
+  }
 
   // None is, where the network has links of its own.
   std::vector<std::vector<bool>> find() {
     std::vector<std::vector<bool>> lone;
     for (const FoldedFamily& family : classes_.families) lone.emplace_back(family.groups.size(), false);
-    is_unfit_.assign(graph_.families.size(), false);
-    passes_others_.assign(graph_.families.size(), false);
+    is_unfit_.assign(graph_.families.size() + 1, false);
+    passes_others_.assign(graph_.families.size() + 1, false);
+    find_own_sends();
     if (!promises_of(study_.network).meets_on_links_only) return lone;
     // They are bits of a word, of which all set says something else.
     if (machine_.dimensions.size() >= 32) return {};
     for (const SlowLinks& slow : study_.what_if.links) uneven_ |= bit(slow.dimension);
     // What is known of one group on a link of another speed says nothing of the next.
-    shared_ = uneven_ | crossed_by_messages(graph_, issued_, topology_, classes_);
-    for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) mark_collectives(rank);
+    shared_ = uneven_;
+    used_.resize(static_cast<std::size_t>(classes_.simulated()));
+    for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
+      mark_messages(rank);
+      mark_collectives(rank);
+    }
     for (std::uint32_t f = 0; f < classes_.families.size(); ++f) {
       const std::vector<GroupClass>& groups = classes_.families[f].groups;
       for (std::size_t g = 0; g < groups.size(); ++g) lone[f][g] = is_lone(f, groups[g]);
     }
     return lone;
+  }
+
+  // After `find`: whether what passes of the ranks send is, their messages included.
+  bool are_messages_lone() {
+    for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
+      if (!own_sends_[program_of(rank)].empty() && (used_.empty() || !is_lone(passes_, rank))) return false;
+    }
+    return true;
   }
 
   // After `find`, of what it found. Custom collectives are not told of.
@@ -143,9 +169,39 @@ class LoneFinder {
     return planner_.layout(graph_, family, graph_.families[family].group_of[real]);
   }
 
+  // Messages that passes send between ranks of one program.
+  void find_own_sends() {
+    if (passes_ == kNone) return;
+    for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
+      const std::uint32_t program = program_of(rank);
+      for (const IssuedItem& item : issued_[program].items) {
+        if (item.kind != NodeKind::send) continue;
+        const std::int32_t peer = peers_.of(classes_.real_rank(rank), graph_.transfers[item.payload]);
+        if (graph_.program_of[static_cast<std::size_t>(peer)] == program)
+          own_sends_[program].insert(item.payload);
+      }
+    }
+  }
+
+  // The dimensions that a rank's messages cross: those of passes, or with whom no group may be.
+  void mark_messages(std::int32_t rank) {
+    const std::int32_t real = classes_.real_rank(rank);
+    const std::uint32_t program = program_of(rank);
+    for (const IssuedItem& item : issued_[program].items) {
+      if (item.kind != NodeKind::send) continue;
+      const Dimensions crossed = topology_.differing(real, peers_.of(real, graph_.transfers[item.payload]));
+      const bool is_own = own_sends_[program].contains(item.payload);
+      if (is_own) used_[static_cast<std::size_t>(rank)][passes_] |= crossed;
+      for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
+        // On rings they pass the links of others.
+        if (!is_own || armilla::passes_others(machine_.dimensions[d])) shared_ |= crossed & bit(d);
+      }
+    }
+  }
+
   // The dimensions of a rank's collectives, by family; what makes their links another's, too, is marked.
   void mark_collectives(std::int32_t rank) {
-    std::map<std::uint32_t, Dimensions> families;
+    std::map<std::uint32_t, Dimensions>& families = used_[static_cast<std::size_t>(rank)];
     for (const IssuedItem& item : issued_[program_of(rank)].items) {
       if (item.kind != NodeKind::collective) continue;
       const auto call = static_cast<std::uint32_t>(item.payload);
@@ -172,23 +228,22 @@ class LoneFinder {
         passes_others_[same_as_[family]] = true;
       }
     }
-    used_.push_back(std::move(families));
   }
 
   bool is_lone(std::uint32_t family, const GroupClass& group) {
-    const std::uint32_t same = same_as_[family];
-    const auto used = [&](std::int32_t rank) -> const std::map<std::uint32_t, Dimensions>& {
-      return used_[static_cast<std::size_t>(rank)];
-    };
-    const auto own = used(group.members.front()).find(same);
-    if (own == used(group.members.front()).end() || own->second == 0 || (own->second & shared_) != 0)
-      return false;
-    return std::all_of(group.members.begin(), group.members.end(), [&](std::int32_t rank) {
-      for (const auto& [other, dimensions] : used(rank)) {
-        if (other != same && (dimensions & own->second) != 0) return false;
-      }
-      return program_of(rank) == program_of(group.members.front()) && is_chain(program_of(rank), same);
-    });
+    return is_of_one_program(group) && std::ranges::all_of(group.members, [&](std::int32_t rank) {
+             return is_lone(same_as_[family], rank);
+           });
+  }
+  // Of what the rank sends so.
+  bool is_lone(std::uint32_t same, std::int32_t rank) {
+    const std::map<std::uint32_t, Dimensions>& used = used_[static_cast<std::size_t>(rank)];
+    const auto own = used.find(same);
+    if (own == used.end() || own->second == 0 || (own->second & shared_) != 0) return false;
+    return std::ranges::all_of(
+               used,
+               [&](const auto& other) { return other.first == same || (other.second & own->second) == 0; }) &&
+           is_chain(program_of(rank), same);
   }
 
   bool is_of_one_program(const GroupClass& group) const {
@@ -204,11 +259,14 @@ class LoneFinder {
     const auto [known, fresh] = chains_.try_emplace({program_id, same}, true);
     if (!fresh) return known->second;
     const Program& program = graph_.programs[program_id];
+    const auto is_asked_for = [&](NodeKind kind, std::uint64_t payload) {
+      if (kind == NodeKind::send) return same == passes_ && own_sends_[program_id].contains(payload);
+      return kind == NodeKind::collective && same_as_[graph_.collectives[payload].family] == same;
+    };
     // None is over before the first; where there is none, no dependences need to be followed.
     std::uint32_t first = program.size();
     for (const IssuedItem& item : issued_[program_id].items) {
-      if (item.kind == NodeKind::collective && same_as_[graph_.collectives[item.payload].family] == same)
-        first = std::min(first, item.first_node);
+      if (is_asked_for(item.kind, item.payload)) first = std::min(first, item.first_node);
     }
     std::vector<CallsOver> over(program.size() - first);  // when a node from `first` on is
     std::vector<bool> of_a_pass;                          // by call
@@ -217,9 +275,8 @@ class LoneFinder {
       for (const std::uint32_t dependence : program.dependences(node)) {
         if (dependence >= first && dependence < node) before.add(over[dependence - first]);
       }
-      if (program.kind[node] != NodeKind::collective) continue;
-      if (same_as_[graph_.collectives[program.payload[node]].family] != same) continue;
-      const bool may_meet = at_once_ == AtOnce::of_a_pass && is_of_a_pass(program.phase[node]);
+      if (!is_asked_for(program.kind[node], program.payload[node])) continue;
+      const bool may_meet = same == passes_ && is_of_a_pass(program.phase[node]);
       // `before` is what must have ended before the node starts: all its dependences and what those waited
       // for.
       if (!are_over(before, of_a_pass, may_meet)) return known->second = false;
@@ -240,7 +297,8 @@ class LoneFinder {
     return true;
   }
 
-  const AtOnce at_once_;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
   const Graph& graph_;
   std::span<const Issued> issued_;  // by program
   const Study& study_;
@@ -248,9 +306,12 @@ class LoneFinder {
   Topology topology_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
-  std::vector<std::uint32_t> same_as_;  // the first family of equal groups, by family
-  Dimensions shared_ = 0;               // with whom or what no group may be
-  Dimensions uneven_ = 0;               // of these, those whose links differ in speed
+  Peers peers_;
+  std::vector<std::uint32_t> same_as_;              // the first family of equal groups, by family
+  std::uint32_t passes_ = kNone;                    // what stands there for all that passes send
+  std::vector<std::set<std::uint64_t>> own_sends_;  // of it, the transfers, by program
+  Dimensions shared_ = 0;                           // with whom or what no group may be
+  Dimensions uneven_ = 0;                           // of these, those whose links differ in speed
   std::vector<bool>
       is_unfit_;  // per first family of equal groups: calls that are never alone, or not known to be
   std::vector<bool> passes_others_;  // likewise: messages that pass ranks of other groups on a Ring
@@ -268,11 +329,19 @@ bool LoneGroups::any() const {
 }
 
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-                       const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once) {
-  LoneFinder finder(graph, issued, study, classes, planner, at_once);
+                       const RankClasses& classes, CollectivePlanner& planner) {
+  LoneFinder finder(graph, issued, study, classes, planner);
   lone_ = finder.find();
-  if (at_once == AtOnce::none) in_turn_ = finder.find_sometimes(lone_);
+  in_turn_ = finder.find_sometimes(lone_);
   passes_others_ = finder.passes_others();
+}
+
+LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
+                       const RankClasses& classes, CollectivePlanner& planner, const PassTraffic& as_one) {
+  LoneFinder finder(graph, issued, study, classes, planner, as_one);
+  lone_ = finder.find();
+  passes_others_ = finder.passes_others();
+  has_lone_messages_ = finder.are_messages_lone();
 }
 
 }  // namespace armilla

@@ -20,7 +20,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/graph.h"
@@ -31,19 +33,21 @@
 
 namespace armilla {
 
-// Which calls of a lone group may be under way at once after all.
-enum class AtOnce : std::uint8_t {
-  none,
-  // Those of forward and backward passes. In a pipeline without passes that overlap these are of one pass,
-  // whose messages meet in the same way whenever it begins. No group is sometimes lone then.
-  of_a_pass,
+// What forward and backward passes of a pipeline send besides messages between stages: collectives of these
+// families, by name, and messages between ranks of one program. All that one rank sends so is looked at as of
+// one group, whose calls may be under way at once within passes: where no passes overlap these are of one
+// pass, whose messages meet in the same way whenever it begins. No group is sometimes lone then.
+struct PassTraffic {
+  const std::set<std::string>& families;
 };
 
 class LoneGroups {
  public:
   LoneGroups() = default;
   LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-             const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once = AtOnce::none);
+             const RankClasses& classes, CollectivePlanner& planner);
+  LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
+             const RankClasses& classes, CollectivePlanner& planner, const PassTraffic& as_one);
 
   // Always or sometimes.
   bool any() const;
@@ -51,6 +55,9 @@ class LoneGroups {
   bool contains(std::uint32_t family, std::int32_t group) const {
     return !lone_.empty() && lone_[family][static_cast<std::size_t>(group)];
   }
+  // Likewise of messages between ranks of one program, where these are part of what is looked at: whether
+  // they meet nothing else.
+  bool has_lone_messages() const { return has_lone_messages_; }
   // Groups of the family that are not always lone may be sometimes. None where all that are asked for are
   // lone anyway.
   bool is_sometimes(std::uint32_t family) const { return !in_turn_.empty() && !in_turn_[family].empty(); }
@@ -64,6 +71,7 @@ class LoneGroups {
   std::vector<std::vector<bool>> lone_;
   std::vector<std::vector<bool>> in_turn_;  // empty: none of the groups is sometimes lone
   std::vector<bool> passes_others_;         // by family
+  bool has_lone_messages_ = true;
 };
 
 }  // namespace armilla

@@ -78,7 +78,8 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
     }
   }
   const LoneGroups lone(graph, beside == Beside::messages ? some : job_->issued, study, classes,
-                        job_->kept.planner, AtOnce::of_a_pass);
+                        job_->kept.planner, PassTraffic{families});
+  if (!lone.has_lone_messages()) return false;
   // Rings serve in another way where several senders use them, be it elsewhere and at other times.
   const std::uint32_t disturbed = beside == Beside::messages ? UINT32_MAX : job_->shared;
   for (std::uint32_t family = 0; family < classes.families.size(); ++family) {

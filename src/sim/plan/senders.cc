@@ -130,6 +130,20 @@ class RingUsers {
   std::vector<std::pair<std::int32_t, std::int32_t>> lines_;  // of members: the rank at 0, and coordinates
 };
 
+// Bit d: messages of nodes, sent by the ranks that are simulated, cross dimension d of the first 32.
+std::uint32_t crossed_by_messages(const Graph& graph, std::span<const Issued> issued,
+                                  const Topology& topology, const RankClasses& classes) {
+  const Peers peers(graph);
+  std::uint32_t crossed = 0;
+  for (const std::int32_t rank : classes.real) {
+    for (const IssuedItem& item : issued[graph.program_of[static_cast<std::size_t>(rank)]].items) {
+      if (item.kind == NodeKind::send)
+        crossed |= topology.differing(rank, peers.of(rank, graph.transfers[item.payload]));
+    }
+  }
+  return crossed;
+}
+
 // By dimensions alone, whatever ranks.
 std::uint32_t used_by_several(const Graph& graph, std::span<const Issued> issued, const Topology& topology,
                               const std::vector<std::vector<std::uint32_t>>& families,
@@ -157,19 +171,6 @@ std::uint32_t used_by_several(const Graph& graph, std::span<const Issued> issued
 }
 
 }  // namespace
-
-std::uint32_t crossed_by_messages(const Graph& graph, std::span<const Issued> issued,
-                                  const Topology& topology, const RankClasses& classes) {
-  const Peers peers(graph);
-  std::uint32_t crossed = 0;
-  for (const std::int32_t rank : classes.real) {
-    for (const IssuedItem& item : issued[graph.program_of[static_cast<std::size_t>(rank)]].items) {
-      if (item.kind == NodeKind::send)
-        crossed |= topology.differing(rank, peers.of(rank, graph.transfers[item.payload]));
-    }
-  }
-  return crossed;
-}
 
 std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
                                 const RankClasses& classes, CollectivePlanner& planner) {

@@ -19,10 +19,6 @@ inline std::uint16_t sender_of_family(std::uint32_t family) {
   return static_cast<std::uint16_t>(1 + family % UINT16_MAX);
 }
 
-// Bit d: messages of nodes, sent by the ranks that are simulated, cross dimension d of the first 32.
-std::uint32_t crossed_by_messages(const Graph& graph, std::span<const Issued> issued,
-                                  const Topology& topology, const RankClasses& classes);
-
 // Bit d: several senders use the machine's dimension d, whether at one time or not; of a Ring, the links
 // between the same two neighbours. Dimensions beyond the 32nd, which no machine of a file has, are not looked
 // at. O(issued items + simulated ranks x families); on Rings that more than one

@@ -80,6 +80,16 @@ class EvaluateTest : public testing::Test {
     return text;
   }
 
+  static std::string with_ring_attention(std::string study) {
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      if (const std::size_t at = study.find(from); at != std::string::npos)
+        study.replace(at, from.size(), to);
+    };
+    replace("  context: 1\n", "  context: 2\n");
+    replace("  context_method: all-to-all", "  context_method: ring");
+    return study;
+  }
+
   std::filesystem::path folder_;
 
  private:
@@ -117,13 +127,44 @@ TEST_F(EvaluateTest, HostsThatStopAtMessagesAreNotAhead) {
   }
 }
 
+// Its messages share the switch of a node with tensor groups, and meet neither stages' nor replicas', which
+// are on other nodes; or stages are in one node, too.
+TEST_F(EvaluateTest, SlotsHaveRingAttentionWhereItsMessagesMeetThoseOfTheSlotAlone) {
+  for (const auto& [tensor, context, pipeline, in_slots] :
+       {std::tuple{4, 2, 4, true}, {2, 4, 2, true}, {1, 8, 4, true}, {2, 2, 4, true}, {1, 2, 4, false}}) {
+    for (const std::string host : {"compiled", "eager"}) {
+      for (const std::string overlap_tensor : {"true", "false"}) {
+        const std::string text = fmt::format(
+            "model: {}\nmachine: dgx-h100\nplan:\n  ranks: {}\n  tensor: {}\n  context: {}\n  pipeline: {}\n"
+            "  global_batch: 24\n  micro_batch: 1\n  zero: 1\n  sequence_parallel: true\n"
+            "  overlap_tensor: {}\n  host: {}\n",
+            (folder_ / "wide.yaml").string(), 2 * tensor * context * pipeline, tensor, context, pipeline,
+            overlap_tensor, host);
+        SCOPED_TRACE(text);
+        const Study study = read_study(Config::parse(text, "study.yaml", {}));
+        PlanEvaluator evaluator(study);
+        const PlanPrepared plan = evaluator.prepare(study.request);
+        const std::optional<PlanOutcome> slots = evaluator.simulate_slots(plan);
+        if (!in_slots || host == "compiled") {
+          EXPECT_EQ(slots.has_value(), in_slots);
+        }
+        if (slots) {
+          EXPECT_EQ(slots->iteration, evaluator.simulate_nodes(plan).iteration);
+          EXPECT_EQ(times_of(evaluator.play(plan)), times_of(run_study(plan.study(), {}).result));
+        }
+      }
+    }
+  }
+}
+
 TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
-  std::int64_t compared = 0, in_slots = 0, exchanging = 0, held_by_a_host = 0, offloaded = 0;
+  std::int64_t compared = 0, in_slots = 0, exchanging = 0, held_by_a_host = 0, offloaded = 0, in_rings = 0;
   for (unsigned seed = 0; seed < 400; seed += kCaseStep) {
     std::mt19937 random(seed);
     std::string text = random_study(random);
     if (random() % 3 == 0) text += "  offload: [activations]\n";
     if (seed % 4 == 1) text += "  step_overhead: 40us\n";
+    if (seed % 4 == 2) text = with_ring_attention(std::move(text));
     SCOPED_TRACE(text);
     Study study;
     std::optional<PlanOutcome> slots;
@@ -155,6 +196,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
             ? 1
             : 0;
     offloaded += slots->plan.offload_activations && slots->plan.tensor > 1 ? 1 : 0;
+    in_rings += slots->plan.context > 1 && slots->plan.context_method == ContextMethod::ring ? 1 : 0;
     ASSERT_EQ(slots->iteration, nodes.iteration);
     ASSERT_EQ(times_of(slots_of_ranks), times_of(nodes_of_ranks));
     ASSERT_EQ(slots->compute, nodes.compute);
@@ -169,6 +211,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   EXPECT_GT(held_by_a_host, 12 / kCaseStep);
   if (kCaseStep == 1) {
     EXPECT_GT(offloaded, 4);
+    EXPECT_GT(in_rings, 2);
   }
 }
 
