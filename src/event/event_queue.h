@@ -36,6 +36,10 @@ class EventHandler {
  public:
   virtual ~EventHandler() = default;
   virtual void handle(std::uint64_t argument) = 0;
+  // As many times one after the other.
+  virtual void handle_times(std::uint64_t argument, std::uint32_t times) {
+    for (; times > 0; --times) handle(argument);
+  }
 };
 
 class RoundObserver {

@@ -185,6 +185,15 @@ TEST(EventQueue, GoesBackForWhatHappenedApart) {
 }
 
 // What an event schedules for its own moment is handled in another round.
+TEST(EventQueue, HandlersAreToldManyTimesAtOnceAsOneByOne) {
+  struct Counter final : EventHandler {
+    void handle(std::uint64_t argument) override { seen.push_back(argument); }
+    std::vector<std::uint64_t> seen;
+  } counter;
+  counter.handle_times(7, 3);
+  EXPECT_EQ(counter.seen, std::vector<std::uint64_t>({7, 7, 7}));
+}
+
 TEST(EventQueue, ObserversSeeTheEndsOfRounds) {
   EventQueue queue;
   Recorder recorder(queue);

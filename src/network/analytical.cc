@@ -448,7 +448,7 @@ class Analytical final : public EventHandler,
     crossing.head += crossing.service * messages;
     message.order += messages;
     message.row -= messages;
-    for (; messages > 0; --messages) queue_.handler(message.target).handle(message.argument);
+    queue_.handler(message.target).handle_times(message.argument, messages);
   }
 
   // When somebody reaches the link. What has come there in a row before that was there first; what comes in

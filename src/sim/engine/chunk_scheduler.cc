@@ -36,18 +36,21 @@ std::uint32_t ChunkScheduler::queue(std::int32_t rank, std::uint32_t name) {
 }
 
 void ChunkScheduler::add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk) {
-  std::vector<WaitingChunk>& waiting = at(rank, queue).waiting;
-  waiting.push_back(chunk);
-  std::push_heap(waiting.begin(), waiting.end(), GoesAfter{order_});
+  change(rank, queue, [&](Queue& here) {
+    here.waiting.push_back(chunk);
+    std::push_heap(here.waiting.begin(), here.waiting.end(), GoesAfter{order_});
+  });
 }
 
 std::optional<WaitingChunk> ChunkScheduler::next(std::int32_t rank, std::uint32_t queue) {
-  Queue& here = at(rank, queue);
-  if (here.waiting.empty() || here.active >= active_limit_) return std::nullopt;
-  std::pop_heap(here.waiting.begin(), here.waiting.end(), GoesAfter{order_});
-  const WaitingChunk chunk = here.waiting.back();
-  here.waiting.pop_back();
-  ++here.active;
+  if (!has_next(rank, queue)) return std::nullopt;
+  std::optional<WaitingChunk> chunk;
+  change(rank, queue, [&](Queue& here) {
+    std::pop_heap(here.waiting.begin(), here.waiting.end(), GoesAfter{order_});
+    chunk = here.waiting.back();
+    here.waiting.pop_back();
+    ++here.active;
+  });
   return chunk;
 }
 

@@ -40,19 +40,21 @@ class ChunkScheduler {
   std::uint32_t queue_at(std::int32_t rank, std::size_t place) const {
     return ranks_[static_cast<std::size_t>(rank)].by_name[place];
   }
-  // Whether `next` takes one out of that queue.
-  bool has_next(std::int32_t rank, std::uint32_t queue) const {
-    const Queue& here = at(rank, queue);
-    return !here.waiting.empty() && here.active < active_limit_;
-  }
+  // Whether `next` takes one out of that queue, or of any of the rank's.
+  bool has_next(std::int32_t rank, std::uint32_t queue) const { return has_next(at(rank, queue)); }
+  bool has_next(std::int32_t rank) const { return ranks_[static_cast<std::size_t>(rank)].with_next > 0; }
   void add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk);
   // Takes the first waiting chunk out, if the queue has a slot for it. The caller starts it, or says `drop`
   // if it is stale.
   std::optional<WaitingChunk> next(std::int32_t rank, std::uint32_t queue);
-  void drop(std::int32_t rank, std::uint32_t queue) { --at(rank, queue).active; }
+  void drop(std::int32_t rank, std::uint32_t queue) { finished(rank, queue); }
   // A waiting chunk is started without having been asked for; its entry goes stale.
-  void start_beyond_limit(std::int32_t rank, std::uint32_t queue) { ++at(rank, queue).active; }
-  void finished(std::int32_t rank, std::uint32_t queue) { --at(rank, queue).active; }
+  void start_beyond_limit(std::int32_t rank, std::uint32_t queue) {
+    change(rank, queue, [](Queue& here) { ++here.active; });
+  }
+  void finished(std::int32_t rank, std::uint32_t queue) {
+    change(rank, queue, [](Queue& here) { --here.active; });
+  }
   // Slots in use. Entries that are not stale are what waits: its owner knows.
   void add_state(StateDigest& state) const;
 
@@ -65,9 +67,16 @@ class ChunkScheduler {
   struct RankQueues {
     std::vector<Queue> queues;           // by number
     std::vector<std::uint32_t> by_name;  // their numbers, by ascending name
+    std::int32_t with_next = 0;          // queues that `next` takes one out of
   };
-  Queue& at(std::int32_t rank, std::uint32_t queue) {
-    return ranks_[static_cast<std::size_t>(rank)].queues[queue];
+  bool has_next(const Queue& here) const { return !here.waiting.empty() && here.active < active_limit_; }
+  template <class Change>
+  void change(std::int32_t rank, std::uint32_t queue, const Change& change) {
+    RankQueues& known = ranks_[static_cast<std::size_t>(rank)];
+    Queue& here = known.queues[queue];
+    const bool before = has_next(here);
+    change(here);
+    known.with_next += (has_next(here) ? 1 : 0) - (before ? 1 : 0);
   }
   const Queue& at(std::int32_t rank, std::uint32_t queue) const {
     return ranks_[static_cast<std::size_t>(rank)].queues[queue];

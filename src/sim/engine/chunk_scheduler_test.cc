@@ -43,15 +43,21 @@ TEST(ChunkScheduler, LimitsEachQueueOfEachRankByItself) {
     EXPECT_EQ(scheduler.queues(rank), 2U);
     EXPECT_EQ(scheduler.queue_at(rank, 0), 1U) << "not by name";
   }
+  EXPECT_FALSE(scheduler.has_next(1));
   for (std::uint32_t i = 0; i < 3; ++i) scheduler.add(1, 1, chunk(0, i));
+  EXPECT_TRUE(scheduler.has_next(1));
+  EXPECT_FALSE(scheduler.has_next(0));
   scheduler.add(0, 1, chunk(0, 7));
   EXPECT_EQ(scheduler.next(1, 1)->chunk, 0U);
   EXPECT_EQ(scheduler.next(1, 1)->chunk, 1U);
   EXPECT_FALSE(scheduler.next(1, 1).has_value());
+  EXPECT_FALSE(scheduler.has_next(1)) << "one waits, but there is no slot";
   EXPECT_FALSE(scheduler.next(1, 0).has_value());
   EXPECT_EQ(scheduler.next(0, 1)->chunk, 7U);
   scheduler.finished(1, 1);
+  EXPECT_TRUE(scheduler.has_next(1));
   EXPECT_EQ(scheduler.next(1, 1)->chunk, 2U);
+  EXPECT_FALSE(scheduler.has_next(1));
 }
 
 TEST(ChunkScheduler, AChunkStartedBeyondTheLimitDelaysTheNext) {

@@ -189,7 +189,6 @@ void CollectiveRunner::enter_phase(std::uint32_t id) {
   } else {
     scheduler_.add(part.rank, part.queue,
                    {part.run, member, part.phase, part.sequence, part.priority, run.chunk});
-    refill_ = true;
   }
 }
 
@@ -220,9 +219,8 @@ std::uint32_t CollectiveRunner::tree_of(const PlannedPhase& phase, const GroupLa
 
 // A chunk that is started may be through at once, and its next phase wait in another queue.
 void CollectiveRunner::fill_slots(std::int32_t rank) {
-  while (refill_) {
-    refill_ = false;
-    for (std::size_t i = 0; i < scheduler_.queues(rank); ++i) {
+  while (scheduler_.has_next(rank)) {
+    for (std::size_t i = 0; i < scheduler_.queues(rank) && scheduler_.has_next(rank); ++i) {
       const std::uint32_t queue = scheduler_.queue_at(rank, i);
       if (scheduler_.has_next(rank, queue)) fill_slots(rank, queue);
     }
@@ -403,12 +401,22 @@ void CollectiveRunner::windowed_arrived(std::uint32_t slot) {
   receive(parts_[message.to], message.place);
 }
 
-void CollectiveRunner::receive(Part& part, std::uint32_t place) {
+void CollectiveRunner::handle_times(std::uint64_t argument, std::uint32_t times) {
+  const std::uint32_t place = static_cast<std::uint32_t>(argument >> 32) & kPlaceMask;
+  if (static_cast<RunnerEvent>(argument >> kRunnerKindShift) == RunnerEvent::message) {
+    receive(parts_[static_cast<std::uint32_t>(argument)], place, times);
+  } else {
+    EventHandler::handle_times(argument, times);
+  }
+}
+
+void CollectiveRunner::receive(Part& part, std::uint32_t place, std::uint32_t times) {
   if (part.state == State::active && place == part.place) {
-    if (--part.receives_left == 0) note(part);
+    part.receives_left -= static_cast<std::int32_t>(times);
+    if (part.receives_left == 0) note(part);
     return;
   }
-  part.early.push_back(place);
+  part.early.insert(part.early.end(), times, place);
   if (part.state == State::waiting && place >> kStepBits == part.phase) note(part);
 }
 
@@ -430,7 +438,7 @@ void CollectiveRunner::take_turn(std::int32_t rank) {
               [&](std::uint32_t a, std::uint32_t b) { return goes_first(parts_[a], parts_[b]); });
     for (const std::uint32_t part : turn_) act(part);
   }
-  if (refill_) fill_slots(rank);
+  fill_slots(rank);
 }
 
 void CollectiveRunner::act(std::uint32_t id) {
@@ -463,18 +471,18 @@ void CollectiveRunner::act(std::uint32_t id) {
 
 void CollectiveRunner::finish_phase(std::uint32_t id) {
   Part& part = parts_[id];
-  ChunkInterval report;
-  report.node = instances_[run_of(part).instance].issues[id - run_of(part).first_part].node;
-  report.chunk = run_of(part).chunk;
-  report.dimension = dimension_of(part);
-  report.phase = part.phase;
-  report.ready = report.start = part.phase_start;
-  report.end = context_.queue.now();
-  client_.chunk_finished(part.rank, report);
-  if (part.holds_slot) {
-    scheduler_.finished(part.rank, part.queue);
-    refill_ = true;
+  if (client_.keeps_chunks(part.rank)) {
+    const ChunkRun& run = run_of(part);
+    ChunkInterval report;
+    report.node = instances_[run.instance].issues[id - run.first_part].node;
+    report.chunk = run.chunk;
+    report.dimension = dimension_of(part);
+    report.phase = part.phase;
+    report.ready = report.start = part.phase_start;
+    report.end = context_.queue.now();
+    client_.chunk_finished(part.rank, report);
   }
+  if (part.holds_slot) scheduler_.finished(part.rank, part.queue);
   ++part.phase;
   enter_phase(id);
 }

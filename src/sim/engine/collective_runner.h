@@ -45,6 +45,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
 
   // A message has arrived, a local reduction or a custom collective is done.
   void handle(std::uint64_t argument) override;
+  void handle_times(std::uint64_t argument, std::uint32_t times) override;
   // Acts on what was noted for the rank.
   void take_turn(std::int32_t rank);
 
@@ -162,7 +163,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   void finish_phase(std::uint32_t id);
   void finish_chunk(std::uint32_t id);
   void windowed_arrived(std::uint32_t slot);
-  void receive(Part& part, std::uint32_t place);
+  void receive(Part& part, std::uint32_t place, std::uint32_t times = 1);
   void note(Part& part);
   // Among those of a rank.
   bool goes_first(const Part& a, const Part& b) const {
@@ -193,7 +194,6 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   std::vector<std::uint32_t> turn_;         // the parts being acted on
   // By group, dimension and first member of the line, and kind.
   std::map<std::tuple<const GroupLayout*, std::uint32_t, std::int32_t, CollectiveKind>, std::uint32_t> trees_;
-  bool refill_ = false;  // a slot became free or a chunk came to wait since slots were last filled
 };
 
 }  // namespace armilla
