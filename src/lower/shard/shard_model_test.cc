@@ -34,17 +34,25 @@ TEST(ShardModel, LossesMoveWhatTheFrameworksKernelsDo) {
   struct Case {
     Framework framework;
     Host host;
+    LossKernel loss;
+    Kernel kernel;
     std::int64_t forward, backward;  // bytes per logit of bf16
   };
   const Model model = zoo_model("llama2-7b");
-  for (const Case& c : {Case{Framework::pytorch, Host::eager, 2 + 4 + 8, 4 + 12 + 4 + 2},
-                        Case{Framework::pytorch, Host::compiled, 2, 4}}) {
+  for (const Case& c :
+       {Case{Framework::pytorch, Host::eager, LossKernel::automatic, Kernel::norm, 2 + 4 + 8, 4 + 12 + 4 + 2},
+        Case{Framework::pytorch, Host::compiled, LossKernel::automatic, Kernel::norm, 2, 4},
+        // Copied, largest, less that, exponential, sum, divided; multiplied, copied.
+        Case{Framework::megatron, Host::eager, LossKernel::automatic, Kernel::loss, 6 + 4 + 8 + 8 + 4 + 8, 8 + 6},
+        Case{Framework::megatron, Host::eager, LossKernel::wide, Kernel::norm, 6 + 8 + 8, 8 + 2},
+        Case{Framework::megatron, Host::eager, LossKernel::fused, Kernel::loss, 2 + 4, 4}}) {
     for (const std::int64_t tensor : {1, 4}) {
       Plan plan = plan_of(tensor);
       plan.tensor = tensor;
       plan.precision = DType::bf16;
       plan.framework = c.framework;
       plan.host = c.host;
+      plan.loss = c.loss;
       std::vector<Work> losses;
       const ShardedModel sharded = shard_model(model, plan, 0, "plan");
       for (const auto* pass : {&sharded.shapes[sharded.blocks.back().shape].forward.steps,
@@ -62,7 +70,7 @@ TEST(ShardModel, LossesMoveWhatTheFrameworksKernelsDo) {
       }
       EXPECT_EQ(losses[0].bytes, Bytes(logits / tensor * c.forward));
       EXPECT_EQ(losses[1].bytes, Bytes(logits / tensor * c.backward));
-      EXPECT_EQ(losses[0].kernel, Kernel::norm);
+      EXPECT_EQ(losses[0].kernel, c.kernel);
     }
   }
 }

@@ -266,11 +266,16 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
 // with FSDP2 compile the blocks alone (tools/measure_device.py).
 void set_loss(const MeasuredPlan& row, Plan& plan) {
   // Megatron's cross_entropy_loss_fusion has two (cross_entropy_fusion_impl): its own, compiled, and
-  // Transformer Engine's.
-  const bool fuses = lower_case(argument(row, "cross-entropy-loss-fusion")) == "true";
+  // Transformer Engine's. NeMo's models and Megatron-LM's example for Llama have the first, as have
+  // Megatron-MoE-ModelZoo's but Qwen3, which has the second, as have Megatron-Bridge's benchmarks.
+  const bool is_zoo = names(row, "moe-modelzoo");
+  const bool fuses = lower_case(argument(row, "cross-entropy-loss-fusion")) == "true" || is_zoo ||
+                     names(row, "nemo/") || names(row, "examples/llama");
+  const bool is_engines = names(row, "te fused ce") || names(row, "megatron-bridge") ||
+                          argument(row, "cross-entropy-fusion-impl") == "te" ||
+                          (is_zoo && lower_case(row.model).starts_with("qwen"));
   if (fuses) plan.loss = LossKernel::wide;
-  if (names(row, "te fused ce") || (fuses && argument(row, "cross-entropy-fusion-impl") == "te"))
-    plan.loss = LossKernel::fused;
+  if (is_engines) plan.loss = LossKernel::fused;
   if (names(row, "kempnerforge")) {
     plan.loss = LossKernel::narrow;
     plan.loss_parallel = false;
