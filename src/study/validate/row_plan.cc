@@ -260,8 +260,9 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
   return told > 0 ? told : row.tensor;
 }
 
-// What the frameworks' own code does. KempnerForge leaves the embedding whole, gathers the logits and
-// compiles the model, not its loss, which stays in bf16 (tensor_parallel.py, loss.py, parallel.py);
+// What the frameworks' own code does. KempnerForge leaves the embedding whole, and in a pipeline the head,
+// gathers the logits and compiles the model, not its loss, which stays in bf16 (tensor_parallel.py, loss.py,
+// parallel.py);
 // torchtitan compiled it from 2025 on (its train.py of 2024 has that commented out). Our own measurements
 // with FSDP2 compile the blocks alone (tools/measure_device.py).
 void set_loss(const MeasuredPlan& row, Plan& plan) {
@@ -280,6 +281,7 @@ void set_loss(const MeasuredPlan& row, Plan& plan) {
     plan.loss = LossKernel::narrow;
     plan.loss_parallel = false;
     plan.embedding_parallel = false;
+    plan.head_parallel = row.pipeline == 1;
   }
   // FlashAttention's, one kernel each way (`fused_crossentropy` in modeling_mpt.py).
   if (names(row, "llm-foundry")) plan.loss = LossKernel::fused;
@@ -369,6 +371,10 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
     // measured steps only those with a pipeline show it (docs/validation.md).
     plan.check_collectives = row.pipeline > 1 && row.devices > row.devices_per_node;
   }
+  // It wraps every linear layer for itself (tensor_parallel.py).
+  if (names(row, "kempnerforge")) plan.tensor_method = TensorMethod::modules;
+  // torchao's recipes have a scale of a tensor, or of rows.
+  if (names(row, "torchtitan") && names(row, "rowwise")) plan.scaling = Scaling::rows;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || spelled_zero(row).starts_with("fsdp2");
   // torchtitan's fsdp_reshard_after_forward is "default": not with a pipeline (distributed/fsdp.py).

@@ -327,6 +327,7 @@ void put_kernels_and_recomputation(const Plan& plan, YamlText& yaml) {
   yaml.unless("loss", name_of(plan.loss), name_of(usual.loss));
   yaml.unless("loss_parallel", plan.loss_parallel, usual.loss_parallel);
   yaml.unless("embedding_parallel", plan.embedding_parallel, usual.embedding_parallel);
+  yaml.unless("head_parallel", plan.head_parallel, usual.head_parallel);
   yaml.unless("recompute", name_of(plan.recompute), name_of(usual.recompute));
   if (plan.recompute == Recompute::block) yaml.put("recompute_blocks", plan.recompute_blocks);
   if (plan.recompute == Recompute::selective && plan.recompute_modules != usual.recompute_modules)

@@ -57,7 +57,7 @@ TEST(StudyYaml, EveryChoiceOfAPlanIsReadAgain) {
   plan.hybrid_shard = 2;
   plan.no_sync = plan.offload_optimizer = plan.offload_activations = true;
   plan.reduce_scatter = plan.accumulation_fusion = plan.channels_last = plan.loss_parallel =
-      plan.embedding_parallel = false;
+      plan.embedding_parallel = plan.head_parallel = false;
   plan.tensor_method = TensorMethod::dtensor;
   plan.framework = Framework::pytorch;
   plan.host = Host::compiled;
