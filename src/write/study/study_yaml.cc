@@ -225,6 +225,9 @@ void put_machine(const Machine& machine, YamlText& yaml) {
   if (machine.elastic) yaml.put("elastic", true);
   if (machine.host_power) yaml.put("host_power", fmt::format("{}W", machine.host_power->value));
   yaml.begin("dimensions");
+  // A device alone: a machine has one at least.
+  if (machine.dimensions.empty())
+    yaml.item("{name: none, kind: Switch, size: 1, bandwidth: 1GB/s, latency: 0ps}");
   for (std::size_t d = 0; d < machine.dimensions.size(); ++d)
     put_dimension(machine.dimensions[d], d == 0, yaml);
   yaml.end();

@@ -111,6 +111,18 @@ TEST(StudyYaml, SystolicArraysAreReadAgain) {
   }
 }
 
+// The row of a table that was measured on one device has a machine without links.
+TEST(StudyYaml, ADeviceAloneIsReadAgain) {
+  Study study;
+  study.model.name = "resnet50";
+  study.request.ranks = 1;
+  study.machine = load_machine("dgx-h100", "test");
+  study.machine.dimensions.clear();
+  const Study again = read_again(study);
+  EXPECT_EQ(again.machine.device.name, study.machine.device.name);
+  EXPECT_LE(again.machine.dimensions.size(), 1U);
+}
+
 TEST(StudyYaml, MachinesOfTheZooAreReadAgain) {
   for (const std::string& name : machine_names()) {
     Study study;
