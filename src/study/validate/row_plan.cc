@@ -271,7 +271,8 @@ void set_loss(const MeasuredPlan& row, Plan& plan) {
   // Megatron-MoE-ModelZoo's but Qwen3, which has the second, as have Megatron-Bridge's benchmarks.
   const bool is_zoo = names(row, "moe-modelzoo");
   const bool fuses = lower_case(argument(row, "cross-entropy-loss-fusion")) == "true" || is_zoo ||
-                     names(row, "nemo/") || names(row, "examples/llama");
+                     (is_megatron(row) && says(row, "nemo").value_or(false)) || names(row, "nemo/") ||
+                     names(row, "examples/llama");
   const bool is_engines = names(row, "te fused ce") || names(row, "megatron-bridge") ||
                           argument(row, "cross-entropy-fusion-impl") == "te" ||
                           (is_zoo && lower_case(row.model).starts_with("qwen"));

@@ -79,10 +79,16 @@ TEST(RowPlan, CrossEntropiesAreThoseOfTheRecipes) {
   };
   EXPECT_EQ(loss("Megatron-LM"), LossKernel::automatic);
   EXPECT_EQ(loss("Megatron-LM:examples/llama/README.md"), LossKernel::wide);
-  EXPECT_EQ(loss("NVIDIA/NeMo@1"), LossKernel::wide);
+  EXPECT_EQ(loss("NVIDIA/NeMo@1"), LossKernel::automatic) << "not told whose";
+  row.notes = "nemo; Megatron";
+  EXPECT_EQ(loss("dgxc-benchmarking"), LossKernel::wide);
+  row.notes = "NeMo/Megatron-Core";
+  EXPECT_EQ(loss("dgxc-benchmarking"), LossKernel::wide);
+  row.notes.clear();
+  EXPECT_EQ(loss("results/ngc25.04_nemo/"), LossKernel::wide);
   EXPECT_EQ(loss("NVIDIA-NeMo/Megatron-Bridge@1:docs/performance-summary.md"), LossKernel::fused);
   EXPECT_EQ(loss("Megatron-MoE-ModelZoo"), LossKernel::wide);
-  row.model = "Qwen3-30B-A3B";
+  row.model = "Qwen of mine";
   EXPECT_EQ(loss("Megatron-MoE-ModelZoo"), LossKernel::fused);
 }
 
