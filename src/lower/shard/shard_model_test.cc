@@ -76,35 +76,6 @@ TEST(ShardModel, LossesMoveWhatTheFrameworksKernelsDo) {
   }
 }
 
-TEST(ShardModel, AWholeHeadComputesAllLogitsAndExchangesNone) {
-  const Model model = zoo_model("llama2-7b");
-  const auto head_of = [&](bool divided, bool sequence) {
-    Plan plan = plan_of(4);
-    plan.sequence_parallel = sequence;
-    plan.head_parallel = divided;
-    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
-    return std::pair(sharded, sharded.shapes[sharded.blocks.back().shape]);
-  };
-  const auto elements = [](const BlockShape& head) {
-    std::int64_t sum = 0, partial = 0;
-    for (const WeightGroup& group : head.weights) {
-      sum += group.elements;
-      if (group.tensor_partial) partial += group.elements;
-    }
-    return std::pair(sum, partial);
-  };
-  const std::int64_t matrix = 32000 * 4096, norm = 4096;
-  const auto [divided_model, divided] = head_of(true, false);
-  const auto [whole_model, whole] = head_of(false, false);
-  EXPECT_EQ(elements(divided), std::pair(matrix / 4 + norm, std::int64_t{0}));
-  EXPECT_EQ(elements(whole), std::pair(matrix + norm, std::int64_t{0}));
-  EXPECT_THAT(communication(whole_model, whole.forward), ElementsAre());
-  EXPECT_THAT(communication(whole_model, whole.backward), ElementsAre());
-  EXPECT_FALSE(communication(divided_model, divided.forward).empty());
-  // Of a part of the tokens gradients are incomplete.
-  EXPECT_EQ(elements(head_of(false, true).second), std::pair(matrix + norm, matrix + norm));
-}
-
 // Of attention that is not fused: a kernel that reads scores and writes probabilities, or PyTorch's
 // operators one by one.
 TEST(ShardModel, SoftmaxesMoveWhatTheFrameworksKernelsDo) {
