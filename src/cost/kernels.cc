@@ -164,7 +164,9 @@ class Kernels final : public CostModel {
       return 2 * static_cast<double>(gemm.macs()) / (device_.vector_rate.value * kAttained * sustained());
     }
     const auto processors = device_.kernels->processors;
-    const double rate = matrix_rate(device_, work.dtype).value * sustained(rates) *
+    // CUTLASS's kernel for scaled rows has 90 to 100 % of cuBLASLt's rate (PyTorch's issue 147971).
+    const double attained = work.dtype == DType::fp8 && work.scaling == Scaling::rows ? 0.95 : 1;
+    const double rate = matrix_rate(device_, work.dtype).value * sustained(rates) * attained *
                         alignment_of(gemm, work.kernel) / static_cast<double>(processors);
     double best = std::numeric_limits<double>::infinity();
     for (const Tile& tile : kTiles) {
@@ -214,15 +216,18 @@ class Kernels final : public CostModel {
   // maxima, are not modelled. In 4 bits a tensor's scale must be known before any element is
   // cast, so that each is read twice, and no norm writes it: 4 bytes and two halves, with a scale for 16
   // (NVIDIA 2025, Pretraining Large Language Models with NVFP4, section 2; Transformer Engine's
-  // NVFP4BlockScaling).
+  // NVFP4BlockScaling). Under torchao's rowwise scaling a compiler's kernels read rows and write them, and
+  // for weight gradients read columns for their maxima, read them again and write them: 3 and 5 bytes.
   double cast_seconds(const Work& work) const {
     constexpr double kNarrow = 4 + 2 * (0.5 + 1.0 / 16), kGrouped = 4, kAfterNorms = 3, kMaxima = 2;
+    constexpr double kRowsAndColumns = 3 + 5;
     constexpr double kKernelsOfCurrent = 4;
     if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;
     if (work.kernel == Kernel::weight_gradient || work.scaling == Scaling::done) return 0;
     double bytes = 0, kernels = 1;
     for (const Gemm& gemm : work.gemms) {
       double each = work.dtype == DType::fp4 ? kNarrow : is_grouped(gemm) ? kGrouped : kAfterNorms;
+      if (work.scaling == Scaling::rows) each = kRowsAndColumns;
       if (work.scaling == Scaling::current && is_grouped(gemm)) {
         each += kMaxima;
         kernels = kKernelsOfCurrent * static_cast<double>(gemm.count);

@@ -128,6 +128,13 @@ TEST(Kernels, NarrowOperandsAreCastBefore) {
   narrow.matrix_rate[DType::fp4] = narrow.matrix_rate[DType::fp8];
   work.dtype = DType::fp4;
   EXPECT_NEAR(time_in_us(*burst(narrow), work) - with_cast, 2.125 * 2560 * 4096 / 0.8e12 * 1e6, 1e-3);
+  // By rows and by columns 8 bytes, and products at 0.95 of the rate.
+  work.dtype = DType::fp8;
+  work.scaling = Scaling::done;
+  const double products = time_in_us(*burst(narrow), work);
+  work.scaling = Scaling::rows;
+  EXPECT_NEAR(time_in_us(*burst(narrow), work) - products - 8.0 * 2560 * 4096 / 0.8e12 * 1e6 - 2,
+              products * (1 / 0.95 - 1), 0.05 * products);
 }
 
 // No norm writes what experts read: a byte more than the average of all others.

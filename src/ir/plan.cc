@@ -177,6 +177,8 @@ std::string_view name_of(TensorMethod method) {
       return "megatron";
     case TensorMethod::dtensor:
       return "dtensor";
+    case TensorMethod::modules:
+      return "modules";
   }
   return "?";
 }

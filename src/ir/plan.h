@@ -45,7 +45,8 @@ std::string_view name_of(Recompute recompute);
 enum class TensorMethod : std::uint8_t {
   automatic,  // dtensor under Framework::pytorch, else megatron
   megatron,   // [sequence, batch, hidden]; inputs are gathered again for weight gradients
-  dtensor     // torch.distributed.tensor.parallel: [batch, sequence, hidden]; gathered inputs are kept
+  dtensor,    // torch.distributed.tensor.parallel: [batch, sequence, hidden]; gathered inputs are kept
+  modules     // likewise, each linear layer for itself (ColwiseParallel without a PrepareModuleInput before)
 };
 std::string_view name_of(TensorMethod method);
 
@@ -220,6 +221,8 @@ struct Plan {
   bool loss_parallel = true;
   // Tables of embeddings are divided by the vocabulary; otherwise every tensor rank has all of them.
   bool embedding_parallel = true;
+  // The output matrix likewise; otherwise every tensor rank computes all logits.
+  bool head_parallel = true;
 
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;

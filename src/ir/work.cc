@@ -50,6 +50,8 @@ std::string_view name_of(Scaling scaling) {
       return "current";
     case Scaling::block:
       return "block";
+    case Scaling::rows:
+      return "rows";
     case Scaling::done:
       return "done";
   }

@@ -44,6 +44,7 @@ enum class Scaling : std::uint8_t {
   delayed,  // one of a tensor, by the maxima of earlier steps (DelayedScaling)
   current,  // one of a tensor, by its own maximum, which is read first (Float8CurrentScaling)
   block,    // one of 32 elements or of 128 (MXFP8BlockScaling, Float8BlockScaling)
+  rows,     // one of each row, and of each column where columns are multiplied (torchao's rowwise)
   done      // of a work alone: by the kernel that made the operand, which wrote it narrow
 };
 std::string_view name_of(Scaling scaling);

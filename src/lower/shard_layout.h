@@ -25,11 +25,12 @@ namespace armilla {
 
 struct Degrees {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1;
-  bool sequence_parallel = false;  // only with tensor > 1
-  bool gathers_again = true;       // what products read, for their weight gradients
+  bool sequence_parallel = false;   // only with tensor > 1
+  bool gathers_again = true;        // what products read, for their weight gradients
+  bool exchanges_by_layer = false;  // TensorMethod::modules
   bool all_to_all_context = false;
   bool loss_parallel = true;  // Plan::loss_parallel
-  bool embedding_parallel = true;
+  bool embedding_parallel = true, head_parallel = true;
   bool fuses_experts = false;  // Plan::fused_experts, where they can be
   bool folds_passes = false;   // is_foldable's are part of their neighbours' kernels
   Share sequence;              // of a sequence's tokens, by context parallelism

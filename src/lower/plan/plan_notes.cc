@@ -44,8 +44,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(schedules && plan.pipeline == 1 && orders_like_1f1b(plan), "schedule", kPipeline);
   note(plan.pipeline * plan.virtual_stages == 1, "stage_blocks", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
-  note(!plan.sequence_parallel || plan.tensor == 1, "tensor_method",
-       "plan.sequence_parallel does not share out tokens");
+  const bool by_layer = plan.tensor_method == TensorMethod::modules;
+  note(plan.tensor == 1 || (!plan.sequence_parallel && !by_layer), "tensor_method",
+       by_layer ? kTensor : "plan.sequence_parallel does not share out tokens");
   note(plan.scatter_gather && plan.pipeline == 1, "scatter_gather", kPipeline);
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor == 1, "scatter_gather", kTensor);
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor > 1 && plan.sequence_parallel,
@@ -97,6 +98,10 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(!plan.embedding_parallel && plan.tensor == 1, "embedding_parallel", kTensor);
   note(!plan.embedding_parallel && plan.tensor > 1 && !any(is_table), "embedding_parallel",
        "the model has no table of tokens");
+  note(!plan.head_parallel && plan.tensor == 1, "head_parallel", kTensor);
+  note(!plan.head_parallel && plan.tensor > 1 &&
+           !any([](const Operator& op) { return op.parts.has(Part::logits); }),
+       "head_parallel", "the model has no output matrix of tokens");
   note(plan.check_collectives && plan.ranks == 1, "check_collectives", "a single rank exchanges nothing");
   constexpr std::string_view kOneProgram = "plan.host compiled issues a step as one";
   const bool is_one = issue_time_of(plan) == Time(0);

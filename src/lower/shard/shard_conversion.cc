@@ -48,6 +48,7 @@ void set_collectives(const Model& model, const Layout& layout, DType floats, std
       entry.forward = gather;
       break;
   }
+  entry.layers = std::max<std::int64_t>(entry.layers, 1);
   // Nothing that needs an input gradient reads the tensor: no backward collective then.
   if (entry.first_gradient == UINT32_MAX) entry.backward.reset();
 }
@@ -90,6 +91,23 @@ Conversion conversion(const Model& model, const Layout& layout, const Operator& 
   return tensor_degree(op, layout.degrees) > 1 ? Conversion::enter : Conversion::none;
 }
 
+// Linear layers that a product stands for and that enter a divided region one by one: keys and values are
+// two results of one product here, gate and up two halves of one, of which the activation makes one.
+std::int64_t layers_of(const Model& model, const Layout& layout, const Operator& op, Conversion how) {
+  if (!layout.degrees.exchanges_by_layer || how != Conversion::enter || !op.weight_is_operand) return 0;
+  const auto results = static_cast<std::int64_t>(op.outputs.size());
+  if (results != 1) return results;
+  const auto elements = [&](std::uint32_t tensor) {
+    return element_count(model.tensors[tensor].shape, model.tensors[tensor].name);
+  };
+  const std::uint32_t result = op.outputs.front();
+  const bool is_halved = std::ranges::any_of(model.operators, [&](const Operator& reader) {
+    return reader.inputs == std::vector{result} && reader.forward.kernel == Kernel::activation &&
+           elements(reader.outputs.front()) * 2 == elements(result);
+  });
+  return is_halved ? 2 : 1;
+}
+
 std::vector<Entry> entries(const Model& model, const Layout& layout, std::uint32_t first, std::uint32_t end,
                            DType floats) {
   std::vector<Entry> found;
@@ -112,9 +130,10 @@ std::vector<Entry> entries(const Model& model, const Layout& layout, std::uint32
         const bool expert = op.expert || layout.tensors[input].expert;
         groups.push_back({expert ? layout.degrees.expert_tensor : layout.degrees.tensor,
                           expert ? GroupAxis::expert_tensor : GroupAxis::tensor});
-        found.push_back({tensor, how, i, UINT32_MAX, UINT32_MAX, {}, {}, {}});
+        found.push_back({tensor, how, i, UINT32_MAX, UINT32_MAX, {}, {}, {}, 0});
         entry = found.end() - 1;
       }
+      entry->layers += layers_of(model, layout, op, how);
       if (entry->first_gradient == UINT32_MAX && op.needs_input_gradient) entry->first_gradient = i;
       // Operators come in forward order, so this ends as the last product, the first one of the backward
       // pass.

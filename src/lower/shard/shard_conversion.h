@@ -40,6 +40,7 @@ struct Entry {
   std::uint32_t first_gradient = UINT32_MAX;  // after whose input gradient the backward one does
   std::uint32_t last_product = UINT32_MAX;  // last one whose weight gradient needs the tensor gathered again
   std::optional<CollectiveStep> forward, backward, again;
+  std::int64_t layers = 1;  // linear layers that exchange it one by one (TensorMethod::modules)
 };
 
 // Of a tensor as it was gathered: all tokens of the context rank and all features.

@@ -184,6 +184,74 @@ TEST(ShardFramework, DTensorKeepsWhatItGathered) {
   EXPECT_EQ(of_layer(TensorMethod::dtensor, Recompute::operators), (Counts{2, 2}));
 }
 
+// Queries, keys, values, gate and up each gather their input, unless a compiler sees that it is the same, and
+// each reduce their gradient.
+TEST(ShardFramework, ModulesExchangeForThemselves) {
+  const Model model = llama_with();
+  const auto of_layer = [&](Host host, bool sequence, bool backward) {
+    Plan plan = divided(TensorMethod::modules);
+    plan.host = host;
+    plan.sequence_parallel = sequence;
+    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+    const BlockShape& layer = shape_named(sharded, "layers.0");
+    return communication(sharded, backward ? layer.backward : layer.forward);
+  };
+  const auto count = [](const std::vector<std::string>& lines, std::string_view what) {
+    return std::ranges::count_if(lines, [&](const std::string& line) { return line.starts_with(what); });
+  };
+  EXPECT_EQ(count(of_layer(Host::eager, true, false), "attention.q: all-gather"), 3);
+  EXPECT_EQ(count(of_layer(Host::eager, true, false), "mlp.gate_up: all-gather"), 2);
+  EXPECT_EQ(count(of_layer(Host::compiled, true, false), "attention.q: all-gather"), 1);
+  EXPECT_EQ(count(of_layer(Host::compiled, true, true), "attention.q: reduce-scatter"), 3);
+  EXPECT_EQ(count(of_layer(Host::compiled, true, true), "mlp.gate_up: reduce-scatter"), 2);
+  EXPECT_EQ(count(of_layer(Host::eager, false, true), "attention.q: all-reduce"), 3);
+  EXPECT_EQ(of_layer(Host::eager, false, false).size(), 2U);
+}
+
+TEST(ShardFramework, AWholeHeadComputesAllLogitsAndExchangesNone) {
+  const Model model = zoo_model("llama2-7b");
+  const auto head_of = [&](bool divided, bool sequence) {
+    Plan plan = plan_of(4);
+    plan.sequence_parallel = sequence;
+    plan.head_parallel = divided;
+    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+    return std::pair(sharded, sharded.shapes[sharded.blocks.back().shape]);
+  };
+  const auto elements = [](const BlockShape& head) {
+    std::int64_t sum = 0, partial = 0;
+    for (const WeightGroup& group : head.weights) {
+      sum += group.elements;
+      if (group.tensor_partial) partial += group.elements;
+    }
+    return std::pair(sum, partial);
+  };
+  const std::int64_t matrix = 32000 * 4096, norm = 4096;
+  const auto [divided_model, divided] = head_of(true, false);
+  const auto [whole_model, whole] = head_of(false, false);
+  EXPECT_EQ(elements(divided), std::pair(matrix / 4 + norm, std::int64_t{0}));
+  EXPECT_EQ(elements(whole), std::pair(matrix + norm, std::int64_t{0}));
+  EXPECT_THAT(communication(whole_model, whole.forward), ElementsAre());
+  EXPECT_THAT(communication(whole_model, whole.backward), ElementsAre());
+  EXPECT_FALSE(communication(divided_model, divided.forward).empty());
+  // Of a part of the tokens gradients are incomplete.
+  EXPECT_EQ(elements(head_of(false, true).second), std::pair(matrix + norm, matrix + norm));
+}
+
+TEST(ShardFramework, GathersOfScaledRowsAreNotCut) {
+  Plan plan = divided(TensorMethod::dtensor);
+  plan.overlap_tensor = true;
+  plan.precision = DType::fp8;
+  const auto pieces = [&](std::string_view name) {
+    const ShardedModel sharded = shard_model(llama_with(), plan, 0, "plan");
+    return std::ranges::count_if(communication(sharded, shape_named(sharded, "layers.0").forward),
+                                 [&](const std::string& line) { return line.starts_with(name); });
+  };
+  EXPECT_EQ(pieces("mlp.gate_up: all-gather"), kTensorRanks);
+  plan.scaling = Scaling::rows;
+  EXPECT_EQ(pieces("mlp.gate_up: all-gather"), 1);
+  EXPECT_EQ(pieces("mlp.down: reduce-scatter"), kTensorRanks);
+}
+
 TEST(ShardFramework, OverlappedDTensorCutsByRanksAndHidesNoSumOfGradients) {
   Plan plan = divided(TensorMethod::dtensor);
   plan.overlap_tensor = true;

@@ -71,6 +71,7 @@ bool is_table(const Operator& op) {
 
 std::int64_t tensor_degree(const Operator& op, const Degrees& degrees) {
   if (is_table(op) && !degrees.embedding_parallel) return 1;
+  if (op.parts.has(Part::logits) && !degrees.head_parallel) return 1;
   return op.expert ? degrees.expert_tensor : degrees.tensor;
 }
 

@@ -506,11 +506,10 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
       group.tied = uses[p] > 1 ? static_cast<std::int64_t>(p) : -1;
       group.elements = local_elements(model, layout, op, parameter);
       group.updated = updated_elements(op, parameter, group.elements, plan);
-      // Norms, routers and whole tables saw only this rank's tokens: their gradients are incomplete until
-      // summed over the tensor group (Megatron's allreduce_layernorm_grads).
-      group.tensor_partial =
-          layout.degrees.sequence_parallel && !op.expert &&
-          (op.split == Split::tokens || (is_table(op) && !layout.degrees.embedding_parallel));
+      // Norms, routers, whole tables and heads saw only this rank's tokens: their gradients are incomplete
+      // until summed over the tensor group (Megatron's allreduce_layernorm_grads).
+      group.tensor_partial = layout.degrees.sequence_parallel && !op.expert &&
+                             (op.split == Split::tokens || tensor_degree(op, layout.degrees) == 1);
       if (shares_out_tensors(plan)) group.tensors = tensors_of(op, parameter, group.elements, plan);
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const WeightGroup& known) {
         return !apart && known.axis == group.axis && known.tied == group.tied &&

@@ -79,21 +79,23 @@ void check_expert_position(const Model& model, const Plan& plan, std::int64_t po
   }
 }
 
+// Weights that table and head share are divided for both or for none.
 void check_tables(const Model& model, const Plan& plan, const std::string& where) {
-  if (plan.embedding_parallel || plan.tensor == 1) return;
+  if (plan.embedding_parallel == plan.head_parallel || plan.tensor == 1) return;
   const auto has = [](const Operator& op, std::uint32_t parameter) {
     return std::ranges::find(op.parameters, parameter) != op.parameters.end();
   };
+  const std::string_view whole = plan.head_parallel ? "plan.embedding_parallel" : "plan.head_parallel";
   for (const Operator& table : model.operators) {
     if (!is_table(table)) continue;
     for (const std::uint32_t parameter : table.parameters) {
       if (std::ranges::none_of(model.operators,
                                [&](const Operator& op) { return !is_table(op) && has(op, parameter); }))
         continue;
-      throw Error(where,
-                  "plan.embedding_parallel false for a model whose head has the weights of its embedding",
-                  "tensor parallelism divides the head, and so the weights that both share; leave it out",
-                  {"plan.embedding_parallel"});
+      throw Error(
+          where, fmt::format("{} false for a model whose head has the weights of its embedding", whole),
+          "tensor parallelism divides the other one, and so the weights that both share; leave it out",
+          {std::string(whole)});
     }
   }
 }
@@ -108,8 +110,10 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   // DTensor gathers with operations of its own, so that a product's input, which autograd keeps for its
   // weight gradient, is the whole one.
   degrees.gathers_again = tensor_method_of(plan) == TensorMethod::megatron;
+  degrees.exchanges_by_layer = tensor_method_of(plan) == TensorMethod::modules;
   degrees.loss_parallel = plan.loss_parallel;
   degrees.embedding_parallel = plan.embedding_parallel;
+  degrees.head_parallel = plan.head_parallel;
   degrees.fuses_experts = plan.fused_experts && can_fuse_experts(model);
   degrees.folds_passes = plan.host == Host::compiled;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
@@ -288,14 +292,14 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 std::string division_of(const Plan& plan) {
   return fmt::format(
       "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} "
-      "{} {} {} {} {} {} {}",
+      "{} {} {} {} {} {} {} {}",
       plan.tensor, plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
       name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
       name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed, name_of(plan.precision),
       name_of(plan.weight_dtype), name_of(plan.gradient_dtype), name_of(plan.parameter_dtype),
       plan.accumulation_fusion, name_of(plan.recompute), plan.recompute_modules.bits(), stops_early(plan),
       plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes, name_of(plan.framework),
-      name_of(plan.host), name_of(plan.loss), plan.loss_parallel, plan.embedding_parallel,
+      name_of(plan.host), name_of(plan.loss), plan.loss_parallel, plan.embedding_parallel, plan.head_parallel,
       plan.wide_first_layers, plan.wide_last_layers, plan.wide_modules.bits(), plan.expert_capacity,
       name_of(plan.scaling), plan.overlap_tensor_gradients, plan.channels_last, plan.fp8_attention,
       plan.fused_experts, fused_elementwise_of(plan).bits(), name_of(tensor_method_of(plan)),

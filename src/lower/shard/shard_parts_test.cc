@@ -303,6 +303,7 @@ TEST(ShardParts, WhatIsCastIsGatheredSo) {
                                Case{DType::fp8, Scaling::delayed, kWhole / 2, kWhole / 2},
                                Case{DType::fp8, Scaling::current, kWhole / 2, kWhole / 2},
                                Case{DType::fp8, Scaling::block, kWhole / 64 * 33, kWhole},
+                               Case{DType::fp8, Scaling::rows, kWhole, kWhole},
                                Case{DType::fp4, Scaling::delayed, kWhole / 32 * 9, kWhole / 16 * 9}}) {
     Plan plan = plan_of(8);
     plan.sequence_parallel = true;

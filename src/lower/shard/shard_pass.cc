@@ -20,7 +20,7 @@ namespace {
 // many as ranks under DTensor (_symmetric_memory).
 constexpr std::int64_t kPieces = 4;
 std::int64_t pieces_of(const Plan& plan) {
-  return tensor_method_of(plan) == TensorMethod::dtensor ? plan.tensor : kPieces;
+  return tensor_method_of(plan) == TensorMethod::megatron ? kPieces : plan.tensor;
 }
 
 constexpr int kBitsUncast = 16;  // bits of what is cast
@@ -187,7 +187,10 @@ class BlockWriter {
   // What operators first to last need gathered, but for what arrives in pieces.
   void gather(PassWriter& writer, std::uint32_t first, std::uint32_t last) {
     for (const Entry& entry : entries_) {
-      if (entry.first >= first && entry.first <= last && entry.forward && !gathers_in_pieces(first, entry))
+      if (entry.first < first || entry.first > last || !entry.forward || gathers_in_pieces(first, entry))
+        continue;
+      // A compiler sees that layers ask for the same.
+      for (std::int64_t n = plan_.host == Host::compiled ? 1 : entry.layers; n > 0; --n)
         convert(writer, entry.first, *entry.forward, Phase::forward);
     }
   }
@@ -231,7 +234,7 @@ class BlockWriter {
     const bool gathers = what.kind == CollectiveKind::all_gather;
     if (!layout_.degrees.sequence_parallel || layout_.degrees.gathers_again ||
         what.axis != GroupAxis::tensor || (!gathers && what.kind != CollectiveKind::reduce_scatter) ||
-        (gathers && plan_.overlap_tensor))
+        (gathers && cuts_gathers()))
       return work;
     work.kind = WorkKind::copy;
     work.dtype = floats_;
@@ -256,9 +259,10 @@ class BlockWriter {
     if (order && !before) writer.link(*order);
   }
 
+  // Rows are cast where they are multiplied, not where they come from.
   bool is_narrow(const Work& of) const {
-    return of.kind == WorkKind::matrix && (of.dtype == DType::fp8 || of.dtype == DType::fp4) &&
-           bits_of(floats_) == kBitsUncast;
+    return of.kind == WorkKind::matrix && of.scaling != Scaling::rows &&
+           (of.dtype == DType::fp8 || of.dtype == DType::fp4) && bits_of(floats_) == kBitsUncast;
   }
 
   // Of a tensor in 16 bits, that is cast before it is gathered: elements and scales, and both once more where
@@ -298,9 +302,14 @@ class BlockWriter {
     return whole;
   }
 
+  // PyTorch cuts no gather of what is scaled by rows (its issue 149990).
+  bool cuts_gathers() const {
+    return plan_.overlap_tensor && !(plan_.precision == DType::fp8 && plan_.scaling == Scaling::rows);
+  }
+
   // Only products whose one input arrives by this gather are cut.
   bool gathers_in_pieces(std::uint32_t i, const Entry& entry) const {
-    return plan_.overlap_tensor && entry.forward->kind == CollectiveKind::all_gather &&
+    return cuts_gathers() && entry.forward->kind == CollectiveKind::all_gather &&
            op(i).split == Split::column && op(i).inputs.size() == 1 && can_cut(work(i).forward, pieces_);
   }
 
@@ -517,7 +526,8 @@ class BlockWriter {
     capture(writer, i);
     for (const Entry& entry : entries_) {
       if (entry.backward && entry.first_gradient == i) {
-        convert(writer, i, *entry.backward, Phase::input_gradient);
+        for (std::int64_t n = entry.layers; n > 0; --n)
+          convert(writer, i, *entry.backward, Phase::input_gradient);
         flush(writer);
       }
     }

@@ -217,33 +217,53 @@ void set_transposes(const Model& model, const Operator& op, const Layout& layout
   work.transposes.bytes = rounded(2 * bytes);
 }
 
-// Bytes that PyTorch moves per logit of `width` bytes in a cross entropy. Operator by operator: a copy in
-// fp32, its log-softmax; backward a gradient of zeros, what becomes of it and the probabilities, a copy in
-// the logits' type; without these copies where it stays in that type. Fused by a compiler: logits are read;
-// backward again, and their gradient written.
+// Bytes that a framework moves per logit of `width` bytes in a cross entropy.
 struct LossTraffic {
   std::int64_t forward, backward;
 };
-LossTraffic loss_traffic(const Plan& plan, std::int64_t width) {
+
+// Operator by operator PyTorch makes a copy in fp32 and its log-softmax; backward a gradient of zeros, what
+// becomes of it and the probabilities, a copy in the logits' type; without these copies where it stays in
+// that type. Fused by a compiler: logits are read; backward again, and their gradient written.
+LossTraffic loss_traffic_of_pytorch(LossKernel loss, std::int64_t width) {
   constexpr std::int64_t kWide = 4;
-  if (loss_kernel_of(plan) == LossKernel::fused) return {width, 2 * width};
-  if (loss_kernel_of(plan) == LossKernel::narrow) return {2 * width, 4 * width};
+  if (loss == LossKernel::fused) return {width, 2 * width};
+  if (loss == LossKernel::narrow) return {2 * width, 4 * width};
   const std::int64_t copy = width == kWide ? 0 : width + kWide;
   return {copy + 2 * kWide, kWide + 3 * kWide + copy};
 }
 
-// Its softmax reduces rows, as norms do, and attains what these do (tests/reference/measurements: 2.0
-// TB/s on H100).
+// Megatron's is PyTorch's operations on a copy in fp32, each in place: largest, difference, exponential, sum,
+// quotient; backward the product with the loss's gradient and a copy in the logits' type (cross_entropy.py).
+// Compiled (fused_cross_entropy.py) the copy and the largest are one kernel, the exponentials and their sum
+// another, the quotient a third, and the gradient one. Transformer Engine's reads the logits twice and writes
+// the gradient over them, backward multiplies that (cross_entropy.py of its Triton kernels).
+LossTraffic loss_traffic_of_megatron(LossKernel loss, std::int64_t width) {
+  constexpr std::int64_t kWide = 4;
+  if (loss == LossKernel::fused) return {3 * width, 2 * width};
+  const std::int64_t copy = width == kWide ? 0 : width + kWide;
+  if (loss == LossKernel::wide) return {std::max(copy, kWide) + 4 * kWide, 2 * kWide + width};
+  return {copy + (1 + 2 + 2 + 1 + 2) * kWide, 2 * kWide + copy};
+}
+
+// PyTorch's softmax reduces rows, as norms do, and attains what these do (tests/reference/measurements: 2.0
+// TB/s on H100); so do kernels that a compiler makes of Megatron's. XLA and other compilers of whole steps
+// move what the tensors hold.
 void set_loss_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                       OperatorWork& work) {
-  if (plan.framework != Framework::pytorch || op.forward.kernel != Kernel::loss) return;
+  const bool is_pytorch = plan.framework == Framework::pytorch;
+  const bool is_compiled = plan.host == Host::compiled && plan.loss == LossKernel::automatic;
+  if (op.forward.kernel != Kernel::loss || (!is_pytorch && is_compiled)) return;
   constexpr std::int64_t kBits = 8;
   const Tensor& logits = model.tensors[op.inputs.front()];
   // As many as there are probabilities: of all logits where these are gathered.
   const std::int64_t elements =
       scaled(element_count(logits.shape, logits.name), seen_share(op, layout, op.outputs.back(), true));
-  const LossTraffic traffic = loss_traffic(plan, bits_of(activation_dtype(plan)) / kBits);
-  work.forward.kernel = work.input_gradient.kernel = Kernel::norm;
+  const std::int64_t width = bits_of(activation_dtype(plan)) / kBits;
+  const LossTraffic traffic = is_pytorch ? loss_traffic_of_pytorch(loss_kernel_of(plan), width)
+                                         : loss_traffic_of_megatron(plan.loss, width);
+  if (is_pytorch || plan.loss == LossKernel::wide)
+    work.forward.kernel = work.input_gradient.kernel = Kernel::norm;
   work.forward.bytes = Bytes(checked_multiply(elements, traffic.forward, op.name));
   work.input_gradient.bytes = Bytes(checked_multiply(elements, traffic.backward, op.name));
 }

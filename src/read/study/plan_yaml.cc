@@ -167,8 +167,8 @@ void read_pipeline(const Config& config, PlanRequest& request) {
 void read_tensor_and_experts(const Config& config, Plan& plan) {
   set_given(config, "sequence_parallel", plan.sequence_parallel);
   if (const auto method = config.find("tensor_method")) {
-    plan.tensor_method =
-        read_choice(*method, {TensorMethod::automatic, TensorMethod::megatron, TensorMethod::dtensor});
+    plan.tensor_method = read_choice(*method, {TensorMethod::automatic, TensorMethod::megatron,
+                                               TensorMethod::dtensor, TensorMethod::modules});
   }
   set_given(config, "overlap_tensor", plan.overlap_tensor);
   set_given(config, "overlap_tensor_gradients", plan.overlap_tensor_gradients);
@@ -232,6 +232,7 @@ void read_data(const Config& config, PlanRequest& request) {
   set_given(config, "channels_last", plan.channels_last);
   set_given(config, "loss_parallel", plan.loss_parallel);
   set_given(config, "embedding_parallel", plan.embedding_parallel);
+  set_given(config, "head_parallel", plan.head_parallel);
 }
 
 // One of `known`, a list of them, or none.
@@ -260,7 +261,8 @@ void read_types(const Config& config, PlanRequest& request) {
   set_given(config, "gradient_type", request.plan.gradient_dtype);
   set_given(config, "parameter_type", request.plan.parameter_dtype);
   if (const auto scaling = config.find("scaling"))
-    request.plan.scaling = read_choice(*scaling, {Scaling::delayed, Scaling::current, Scaling::block});
+    request.plan.scaling =
+        read_choice(*scaling, {Scaling::delayed, Scaling::current, Scaling::block, Scaling::rows});
   set_given(config, "wide_first_layers", request.plan.wide_first_layers, 0);
   set_given(config, "wide_last_layers", request.plan.wide_last_layers, 0);
   if (const auto modules = config.find("wide_modules"))

@@ -106,6 +106,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
           "recompute_early_stop: true,\n"
           "   order: data-tensor-pipeline-context, weight_type: bf16, gradient_type: fp32,\n"
           "   parameter_type: fp8, loss: narrow, loss_parallel: false, embedding_parallel: false,\n"
+          "   head_parallel: false,\n"
           "   scaling: current, zero_partition: tensors, reduce_scatter: false, "
           "step_overhead: 15ms}\n")
           .request;
@@ -146,6 +147,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_EQ(plan.loss, LossKernel::narrow);
   EXPECT_FALSE(plan.loss_parallel);
   EXPECT_FALSE(plan.embedding_parallel);
+  EXPECT_FALSE(plan.head_parallel);
   EXPECT_EQ(plan.recompute, Recompute::block);
   EXPECT_EQ(plan.recompute_blocks, 3);
   EXPECT_EQ(plan.recompute_early_stop, true);

@@ -111,7 +111,7 @@ SpaceFacts facts_of(const Study& study) {
 }
 
 // Keys of a plan that no axis varies, but for those whose value may be a list.
-constexpr std::array<std::string_view, 37> kFixedKeys = {"accumulation_fusion",
+constexpr std::array<std::string_view, 38> kFixedKeys = {"accumulation_fusion",
                                                          "batch",
                                                          "bucket",
                                                          "channels_last",
@@ -128,6 +128,7 @@ constexpr std::array<std::string_view, 37> kFixedKeys = {"accumulation_fusion",
                                                          "fused_experts",
                                                          "global_batch",
                                                          "gradient_type",
+                                                         "head_parallel",
                                                          "host",
                                                          "issue_time",
                                                          "loss",

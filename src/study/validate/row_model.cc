@@ -476,7 +476,8 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
     return source;
   if (is_early_megatron(row)) {
     source.text += "attention: unfused\n";
-  } else if (is_plain_pytorch(row) && !names(row, "cudnn attention")) {
+  } else if (is_plain_pytorch(row) && !names(row, "cudnn attention") && !names(row, "kempnerforge")) {
+    // KempnerForge leaves the choice to PyTorch, which is cuDNN's on its H200 (13b_24gpu_profiling.md).
     // llm-foundry's benchmarks say attn_impl triton, and no dropout (resid_pdrop in configuration_mpt.py).
     source.text +=
         names(row, "llm-foundry") ? "attention: flash-triton\ndropout: false\n" : "attention: flash-2\n";

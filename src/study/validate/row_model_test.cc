@@ -16,6 +16,8 @@ TEST(RowModel, AttentionIsThatOfTheFramework) {
   EXPECT_EQ(model_of(row, "x").text.find("attention:"), std::string::npos);
   row.notes = "PyTorch FSDP";
   EXPECT_NE(model_of(row, "x").text.find("attention: flash-2\n"), std::string::npos);
+  row.notes = "KempnerForge; PyTorch FSDP";
+  EXPECT_EQ(model_of(row, "x").text.find("attention:"), std::string::npos);
   row.notes = "llm-foundry; PyTorch FSDP";
   EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
   EXPECT_NE(model_of(row, "x").text.find("dropout: false\n"), std::string::npos);

@@ -260,21 +260,29 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
   return told > 0 ? told : row.tensor;
 }
 
-// What the frameworks' own code does. KempnerForge leaves the embedding whole, gathers the logits and
-// compiles the model, not its loss, which stays in bf16 (tensor_parallel.py, loss.py, parallel.py);
+// What the frameworks' own code does. KempnerForge leaves the embedding whole, and in a pipeline the head,
+// gathers the logits and compiles the model, not its loss, which stays in bf16 (tensor_parallel.py, loss.py,
+// parallel.py);
 // torchtitan compiled it from 2025 on (its train.py of 2024 has that commented out). Our own measurements
 // with FSDP2 compile the blocks alone (tools/measure_device.py).
 void set_loss(const MeasuredPlan& row, Plan& plan) {
   // Megatron's cross_entropy_loss_fusion has two (cross_entropy_fusion_impl): its own, compiled, and
-  // Transformer Engine's.
-  const bool fuses = lower_case(argument(row, "cross-entropy-loss-fusion")) == "true";
+  // Transformer Engine's. NeMo's models and Megatron-LM's example for Llama have the first, as have
+  // Megatron-MoE-ModelZoo's but Qwen3, which has the second, as have Megatron-Bridge's benchmarks.
+  const bool is_zoo = names(row, "moe-modelzoo");
+  const bool fuses = lower_case(argument(row, "cross-entropy-loss-fusion")) == "true" || is_zoo ||
+                     (is_megatron(row) && says(row, "nemo").value_or(false)) || names(row, "nemo/") ||
+                     names(row, "examples/llama");
+  const bool is_engines = names(row, "te fused ce") || names(row, "megatron-bridge") ||
+                          argument(row, "cross-entropy-fusion-impl") == "te" ||
+                          (is_zoo && lower_case(row.model).starts_with("qwen"));
   if (fuses) plan.loss = LossKernel::wide;
-  if (names(row, "te fused ce") || (fuses && argument(row, "cross-entropy-fusion-impl") == "te"))
-    plan.loss = LossKernel::fused;
+  if (is_engines) plan.loss = LossKernel::fused;
   if (names(row, "kempnerforge")) {
     plan.loss = LossKernel::narrow;
     plan.loss_parallel = false;
     plan.embedding_parallel = false;
+    plan.head_parallel = row.pipeline == 1;
   }
   // FlashAttention's, one kernel each way (`fused_crossentropy` in modeling_mpt.py).
   if (names(row, "llm-foundry")) plan.loss = LossKernel::fused;
@@ -364,6 +372,10 @@ PlanRequest request_of(const MeasuredPlan& given, std::int64_t layers, const std
     // measured steps only those with a pipeline show it (docs/validation.md).
     plan.check_collectives = row.pipeline > 1 && row.devices > row.devices_per_node;
   }
+  // It wraps every linear layer for itself (tensor_parallel.py).
+  if (names(row, "kempnerforge")) plan.tensor_method = TensorMethod::modules;
+  // torchao's recipes have a scale of a tensor, or of rows.
+  if (names(row, "torchtitan") && names(row, "rowwise")) plan.scaling = Scaling::rows;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || spelled_zero(row).starts_with("fsdp2");
   // torchtitan's fsdp_reshard_after_forward is "default": not with a pipeline (distributed/fsdp.py).

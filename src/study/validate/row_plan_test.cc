@@ -70,6 +70,28 @@ TEST(RowPlan, MegatronsArgumentsSayWhatIsKept) {
   EXPECT_FALSE(study.plan.offload_activations);
 }
 
+TEST(RowPlan, CrossEntropiesAreThoseOfTheRecipes) {
+  MeasuredPlan row = small_row();
+  row.model = "x";
+  const auto loss = [&](const std::string& source) {
+    row.source = source;
+    return study_of(row, "x").plan.loss;
+  };
+  EXPECT_EQ(loss("Megatron-LM"), LossKernel::automatic);
+  EXPECT_EQ(loss("Megatron-LM:examples/llama/README.md"), LossKernel::wide);
+  EXPECT_EQ(loss("NVIDIA/NeMo@1"), LossKernel::automatic) << "not told whose";
+  row.notes = "nemo; Megatron";
+  EXPECT_EQ(loss("dgxc-benchmarking"), LossKernel::wide);
+  row.notes = "NeMo/Megatron-Core";
+  EXPECT_EQ(loss("dgxc-benchmarking"), LossKernel::wide);
+  row.notes.clear();
+  EXPECT_EQ(loss("results/ngc25.04_nemo/"), LossKernel::wide);
+  EXPECT_EQ(loss("NVIDIA-NeMo/Megatron-Bridge@1:docs/performance-summary.md"), LossKernel::fused);
+  EXPECT_EQ(loss("Megatron-MoE-ModelZoo"), LossKernel::wide);
+  row.model = "Qwen of mine";
+  EXPECT_EQ(loss("Megatron-MoE-ModelZoo"), LossKernel::fused);
+}
+
 TEST(RowPlan, PaxmlComputesAllAgain) {
   MeasuredPlan row = small_row();
   row.zero = "fsdp";

@@ -335,12 +335,18 @@ TEST(RowStudy, FrameworksAreToldByName) {
   row.notes = "torchtitan";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::operators);
   EXPECT_EQ(study_of(row, "x.csv:2").plan.loss, LossKernel::automatic);
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.scaling, Scaling::delayed);
+  row.notes = "torchtitan; float8 rowwise";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.scaling, Scaling::rows);
+  row.notes = "torchtitan";
   row.source = "torchtitan: llama3_h100_202412.md";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.loss, LossKernel::wide);
   row.source = "KempnerForge";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.loss, LossKernel::narrow);
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.loss_parallel);
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.embedding_parallel);
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.head_parallel, row.pipeline == 1);
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.tensor_method, TensorMethod::modules);
   row.source.clear();
   row.notes = "MaxText";
   row.tensor = 1;

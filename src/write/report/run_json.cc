@@ -446,6 +446,7 @@ Json plan_json(const Plan& plan) {
           {"loss", name_of(plan.loss)},
           {"loss_parallel", plan.loss_parallel},
           {"embedding_parallel", plan.embedding_parallel},
+          {"head_parallel", plan.head_parallel},
           {"framework", name_of(plan.framework)},
           {"no_sync", plan.no_sync},
           {"state_type", name_of(plan.state_dtype)},

@@ -225,6 +225,9 @@ void put_machine(const Machine& machine, YamlText& yaml) {
   if (machine.elastic) yaml.put("elastic", true);
   if (machine.host_power) yaml.put("host_power", fmt::format("{}W", machine.host_power->value));
   yaml.begin("dimensions");
+  // A device alone: a machine has one at least.
+  if (machine.dimensions.empty())
+    yaml.item("{name: none, kind: Switch, size: 1, bandwidth: 1GB/s, latency: 0ps}");
   for (std::size_t d = 0; d < machine.dimensions.size(); ++d)
     put_dimension(machine.dimensions[d], d == 0, yaml);
   yaml.end();
@@ -327,6 +330,7 @@ void put_kernels_and_recomputation(const Plan& plan, YamlText& yaml) {
   yaml.unless("loss", name_of(plan.loss), name_of(usual.loss));
   yaml.unless("loss_parallel", plan.loss_parallel, usual.loss_parallel);
   yaml.unless("embedding_parallel", plan.embedding_parallel, usual.embedding_parallel);
+  yaml.unless("head_parallel", plan.head_parallel, usual.head_parallel);
   yaml.unless("recompute", name_of(plan.recompute), name_of(usual.recompute));
   if (plan.recompute == Recompute::block) yaml.put("recompute_blocks", plan.recompute_blocks);
   if (plan.recompute == Recompute::selective && plan.recompute_modules != usual.recompute_modules)

@@ -57,7 +57,7 @@ TEST(StudyYaml, EveryChoiceOfAPlanIsReadAgain) {
   plan.hybrid_shard = 2;
   plan.no_sync = plan.offload_optimizer = plan.offload_activations = true;
   plan.reduce_scatter = plan.accumulation_fusion = plan.channels_last = plan.loss_parallel =
-      plan.embedding_parallel = false;
+      plan.embedding_parallel = plan.head_parallel = false;
   plan.tensor_method = TensorMethod::dtensor;
   plan.framework = Framework::pytorch;
   plan.host = Host::compiled;
@@ -109,6 +109,18 @@ TEST(StudyYaml, SystolicArraysAreReadAgain) {
     study.machine.device.arrays->attention_forward = 0;
     EXPECT_EQ(dump_machine(read_again(study).machine), dump_machine(study.machine)) << name;
   }
+}
+
+// The row of a table that was measured on one device has a machine without links.
+TEST(StudyYaml, ADeviceAloneIsReadAgain) {
+  Study study;
+  study.model.name = "resnet50";
+  study.request.ranks = 1;
+  study.machine = load_machine("dgx-h100", "test");
+  study.machine.dimensions.clear();
+  const Study again = read_again(study);
+  EXPECT_EQ(again.machine.device.name, study.machine.device.name);
+  EXPECT_LE(again.machine.dimensions.size(), 1U);
 }
 
 TEST(StudyYaml, MachinesOfTheZooAreReadAgain) {
