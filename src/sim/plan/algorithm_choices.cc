@@ -22,16 +22,14 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
-// From a root, trees of a power of two move the bytes as often as they have levels, the two trees once. Of
-// other numbers, whose members beyond a power of two hand over what they have and get it back, an all-reduce
-// has the two trees instead; a library whose protocols are known has rings alone. Members differ then, and
-// are not folded: of few.
+// From a root, trees of a power of two move the bytes as often as they have levels, the two trees once; of few
+// members of other numbers, which differ and are not folded, and not of a library whose protocols are known,
+// which has rings alone for them. All else has its own for powers of two and for other numbers.
 bool suits(const Algorithm& algorithm, CollectiveKind kind, std::int64_t members, bool library_known) {
   constexpr std::int64_t kMostUnlike = 64;
   if (algorithm.name() == kForPowersOfTwo)
-    return is_power_of_two(members) ||
-           (kind != CollectiveKind::all_reduce && !library_known && members <= kMostUnlike);
-  return algorithm.name() != kForOtherNumbers || has_root(kind) || !is_power_of_two(members);
+    return is_power_of_two(members) || (has_root(kind) && !library_known && members <= kMostUnlike);
+  return algorithm.name() != kForOtherNumbers || !is_power_of_two(members);
 }
 
 // Throws unless the algorithm performs the kind; asked here so that a wrong choice fails before anything is
@@ -143,13 +141,11 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
       const bool halves = natural == kForPowersOfTwo;
       if ((natural == "ring" && dimension.cables.empty()) || (halves && has_root(kind))) {
         // Instead of the natural one.
-        for (const std::string_view name :
-             {halves ? std::string_view("ring") : kForPowersOfTwo, kForOtherNumbers}) {
-          Algorithm other{std::string(name), where};
-          // Within a node, whose protocols are known, the library's trees are chains.
-          const bool chains = name == kForOtherNumbers && d == 0 && measured_ && !dimension.protocols.empty();
-          if (other.performs(kind) && !chains) add(std::move(other));
-        }
+        add(Algorithm(halves ? "ring" : kForPowersOfTwo, where));
+        const std::string_view other = has_root(kind) ? kFromRoot : kForOtherNumbers;
+        // Within a node, whose protocols are known, the library's trees are chains.
+        const bool chains = d == 0 && measured_ && !dimension.protocols.empty();
+        if (!chains) add(Algorithm(other, where));
       }
       // Round half of a ring each way, where bytes matter less than hops.
       if (natural == "bidirectional-ring" && has_root(kind)) add(Algorithm("direct", where));

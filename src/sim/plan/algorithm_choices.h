@@ -21,10 +21,10 @@
 
 namespace armilla {
 
-// What a Ring among so many members of a Switch may be slower than: in a logarithmic number of steps a power
-// of two moves as few bytes; other numbers move no fewer in trees, which are for small messages.
-inline constexpr std::string_view kForPowersOfTwo = "halving-doubling",
-                                  kForOtherNumbers = "double-binary-tree";
+// What a Ring among so many members of a Switch may be slower than: in a logarithmic number of steps both move
+// as few bytes. From a root trees do.
+inline constexpr std::string_view kForPowersOfTwo = "halving-doubling", kForOtherNumbers = "circulant",
+                                  kFromRoot = "double-binary-tree";
 // Of the algorithms in switches the one whose all-reduce is a reduce-scatter and an all-gather, which
 // NVSwitches do, each alone: not in trees of several.
 inline constexpr std::string_view kNvls = "nvls";
