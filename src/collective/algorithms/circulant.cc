@@ -3,8 +3,8 @@
 // arXiv:2410.14234). Distances are halved, rounded up, from n to 1; with k = ceil(log2 n) of them:
 //
 //   reduce-scatter  in a step from distance d to d' = ceil(d / 2), a member keeps the sums of its own block
-//                   and of the d' - 1 behind it, and gives those of the d - d' beyond to whom they are nearest,
-//                   the member d' further on: k alpha + (n-1)/n beta C
+//                   and of the d' - 1 behind it, and gives those of the d - d' beyond to whom they are
+//                   nearest, the member d' further on: k alpha + (n-1)/n beta C
 //   all-gather      the same steps backwards
 //   all-reduce      both: 2k alpha + 2 (n-1)/n beta C
 //   barrier         the steps of a reduce-scatter with 0 bytes: k alpha
@@ -63,7 +63,7 @@ Schedule make_circulant(const ScheduleRequest& request, const ParameterValues&) 
 }
 
 constexpr std::array kCirculantKinds = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                               CollectiveKind::all_gather, CollectiveKind::barrier};
+                                        CollectiveKind::all_gather, CollectiveKind::barrier};
 
 }  // namespace
 

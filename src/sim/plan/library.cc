@@ -238,6 +238,9 @@ Crossing CollectiveLibrary::cross(CollectivePhase& phase, const CollectiveCall& 
   if (inside == 1 || dimension.protocols.empty() || chosen.in_switch()) return crossing;
   // The library has rings alone for them, through all of which pass all bytes.
   if (phase.kind == CollectiveKind::broadcast || phase.kind == CollectiveKind::reduce) return Crossing::rings;
+  // Which carries a tree's bytes as it is.
+  if (chosen.name() == kForOtherNumbers)
+    return phase.kind == CollectiveKind::all_reduce ? Crossing::trees : crossing;
   const double hierarchy = share_sent(nodes), ring = share_sent(shape.ranks);
   const double tree = nodes == 2 ? hierarchy : 1;
   if (phase.kind == CollectiveKind::all_reduce) {

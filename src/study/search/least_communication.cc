@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lower/rank_grid.h"
 #include "network/network.h"
@@ -105,6 +106,10 @@ Time LeastCommunication::of_collective(Place& place, const PassStep& step) {
 void LeastCommunication::find_ways(Place& place) const {
   std::vector<std::pair<Time, double>>& ways = place.ways.emplace();
   const Topology topology(machine_);
+  // Of switches and direct links, messages cross the same where their ends differ in the same dimensions.
+  std::set<std::uint32_t> crossed;
+  bool any_passes = topology.dimensions() > 32;
+  for (const Dimension& dimension : machine_.dimensions) any_passes = any_passes || passes_others(dimension);
   const auto add = [&](std::int32_t source, std::int32_t destination) {
     const Message message{source, destination, {}, kAllDimensions};
     std::pair way{Time(0), 0.0};
@@ -120,6 +125,7 @@ void LeastCommunication::find_ways(Place& place) const {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const std::int32_t next = ranks[(i + 1) % ranks.size()];
       if (next == ranks[i]) continue;
+      if (!any_passes && !crossed.insert(topology.differing(ranks[i], next)).second) continue;
       add(ranks[i], next);
       add(next, ranks[i]);
     }
