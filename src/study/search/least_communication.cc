@@ -41,8 +41,9 @@ std::string place_of_ranks(const Plan& plan) {
                      plan.expert, plan.experts_tensor());
 }
 
-LeastCommunication::LeastCommunication(const Study& study)
-    : machine_(study.machine),
+LeastCommunication::LeastCommunication(const Study& study, Known known)
+    : what_is_known_(known),
+      machine_(study.machine),
       options_(study.collectives),
       // Networks that let messages pass each other could carry any number of bytes at once.
       shares_links_(study.network.name == "analytical"),
@@ -98,6 +99,10 @@ Time LeastCommunication::of_collective(Place& place, const PassStep& step) {
   for (const GroupLayout* const layout : layouts) {
     const auto [found, fresh] = known_.try_emplace({layout, call.kind, call.bytes.value, call.routing});
     if (fresh) found->second = later(on_links(call, *layout), planner_.overhead(call, layout->shape));
+    if (fresh && what_is_known_ == Known::about) {
+      CollectiveRecord record;
+      found->second = std::max(found->second, planner_.describe_chunks(call, layout->shape, record));
+    }
     least = std::min(least, found->second);
   }
   return least;

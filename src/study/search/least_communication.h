@@ -8,8 +8,12 @@
 // over the slowest link of it, which is what it takes alone; the least of all such pairs. Nothing is known
 // (0) of other networks, and of schedules of their own. Cost: O(ranks) per axis of a plan that places its
 // ranks otherwise; then some table look-ups.
+//
+// `Known::about`: how long a collective takes about, alone on its links (CollectivePlanner::describe_chunks);
+// that proves nothing, and tells which plans may be good.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,9 +31,11 @@ namespace armilla {
 
 class LeastCommunication {
  public:
+  enum class Known : std::uint8_t { at_least, about };
+
   // The plan of `study` must be resolved; all plans that are asked about have as many ranks and the
   // same machine.
-  explicit LeastCommunication(const Study& study);
+  explicit LeastCommunication(const Study& study, Known known = Known::at_least);
   LeastCommunication(const LeastCommunication&) = delete;
   LeastCommunication& operator=(const LeastCommunication&) = delete;
 
@@ -54,6 +60,7 @@ class LeastCommunication {
   Time on_links(const CollectiveCall& call, const GroupLayout& layout);
   void find_ways(Place& place) const;
 
+  Known what_is_known_;
   Machine machine_;
   CollectiveOptions options_;
   bool shares_links_, knows_messages_;
