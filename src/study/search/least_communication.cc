@@ -77,8 +77,12 @@ const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& pla
 
 Time LeastCommunication::on_links(const CollectiveCall& call, const GroupLayout& layout) {
   if (!shares_links_) return {};
-  const bool few = layout.ranks.size() <= kFew;
-  return rounded_down(few ? loads_.busiest(call, layout) : loads_.limit(call, layout), layout.ranks.size());
+  if (layout.ranks.size() <= kFew) return rounded_down(loads_.busiest(call, layout), layout.ranks.size());
+  const Time limit = rounded_down(loads_.limit(call, layout), layout.ranks.size());
+  // Tokens: what any algorithm would send of them is not known, but what this one does, and of a grid soon.
+  if (limit > Time(0) || call.routing == ExpertRouting{} || !layout.is_grid()) return limit;
+  const double messages = traffic_per_member(planner_, call, layout.shape).messages;
+  return rounded_down(loads_.busiest(call, layout), layout.ranks.size() + static_cast<std::size_t>(messages));
 }
 
 Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes) {

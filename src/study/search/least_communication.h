@@ -2,12 +2,12 @@
 //
 // A collective: what the library adds to its schedule (CollectivePlanner::overhead), which nothing can hide,
 // and what the busiest of its links needs for the bytes that its algorithm sends over it; in groups of more
-// than kFew ranks, what the links need for any algorithm (sim/plan/link_limit.h). The latter two only where
-// links carry one message at a time (network `analytical`). Of a family of groups, the least of all that lie
-// differently on the machine. A message between neighbouring stages: the latencies of its way and its bytes
-// over the slowest link of it, which is what it takes alone; the least of all such pairs. Nothing is known
-// (0) of other networks, and of schedules of their own. Cost: O(ranks) per axis of a plan that places its
-// ranks otherwise; then some table look-ups.
+// than kFew ranks, but of tokens in grids, what the links need for any algorithm (sim/plan/link_limit.h). The
+// latter two only where links carry one message at a time (network `analytical`). Of a family of groups, the
+// least of all that lie differently on the machine. A message between neighbouring stages: the latencies of
+// its way and its bytes over the slowest link of it, which is what it takes alone; the least of all such
+// pairs. Nothing is known (0) of other networks, and of schedules of their own. Cost: O(ranks) per axis of a
+// plan that places its ranks otherwise; then some table look-ups.
 //
 // `Known::about`: how long a collective takes about, alone on its links (CollectivePlanner::describe_chunks);
 // that proves nothing, and tells which plans may be good.
