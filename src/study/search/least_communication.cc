@@ -89,8 +89,11 @@ Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind k
   const std::vector<const GroupLayout*>& layouts = layouts_of(place, axis);
   if (layouts.empty() || bytes == Bytes(0)) return {};
   Time least = kEndOfTime;
-  for (const GroupLayout* const layout : layouts)
-    least = std::min(least, on_links({.kind = kind, .bytes = bytes}, *layout));
+  for (const GroupLayout* const layout : layouts) {
+    const auto [found, fresh] = known_on_links_.try_emplace({layout, kind, bytes.value});
+    if (fresh) found->second = on_links({.kind = kind, .bytes = bytes}, *layout);
+    least = std::min(least, found->second);
+  }
   return least;
 }
 

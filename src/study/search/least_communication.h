@@ -70,6 +70,7 @@ class LeastCommunication {
   std::map<std::vector<std::int64_t>, GroupLayout> layouts_;
   std::map<std::string, Place> places_;
   std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t, ExpertRouting>, Time> known_;
+  std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t>, Time> known_on_links_;
 };
 
 // All of a plan that decides which ranks are in its groups.
