@@ -426,8 +426,9 @@ StagePaths& PlanEvaluator::paths_of(const PlanPrepared& made, Known known) {
   auto paths = paths_.find(key);
   if (paths == paths_.end()) {
     LeastCommunication& communication =
-        communication_.try_emplace({made.setting.get(), known}, *made.setting, known).first->second;
-    paths = paths_.emplace(std::move(key), StagePaths(plan, *made.sharded, cost_, communication)).first;
+        communication_.try_emplace(made.setting.get(), *made.setting).first->second;
+    paths =
+        paths_.emplace(std::move(key), StagePaths(plan, *made.sharded, cost_, communication, known)).first;
   }
   return paths->second;
 }

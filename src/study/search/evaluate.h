@@ -143,7 +143,7 @@ class PlanEvaluator {
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
   std::map<std::int64_t, Error> refused_models_;                 // likewise: why they cannot be computed with
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
-  std::map<std::pair<const Study*, Known>, LeastCommunication> communication_;  // by setting
+  std::map<const Study*, LeastCommunication> communication_;  // by setting
   // By what places its groups, and by schedule; and by what decides on the exchange.
   std::map<std::tuple<const ShardedModel*, std::string, std::string, Known>, StagePaths> paths_;
   std::map<std::tuple<StagePaths*, int, std::int64_t, bool, bool, bool>, StageExchanges> exchanges_;

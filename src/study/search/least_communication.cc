@@ -41,9 +41,8 @@ std::string place_of_ranks(const Plan& plan) {
                      plan.expert, plan.experts_tensor());
 }
 
-LeastCommunication::LeastCommunication(const Study& study, Known known)
-    : what_is_known_(known),
-      machine_(study.machine),
+LeastCommunication::LeastCommunication(const Study& study)
+    : machine_(study.machine),
       options_(study.collectives),
       // Networks that let messages pass each other could carry any number of bytes at once.
       shares_links_(study.network.name == "analytical"),
@@ -97,16 +96,17 @@ Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind k
   return least;
 }
 
-Time LeastCommunication::of_collective(Place& place, const PassStep& step) {
+Time LeastCommunication::of_collective(Place& place, const PassStep& step, Known known) {
   if (step.kind != NodeKind::collective || step.custom >= 0) return {};
   const std::vector<const GroupLayout*>& layouts = layouts_of(place, step.axis);
   if (layouts.empty()) return {};
   const CollectiveCall call{.kind = step.collective, .bytes = step.bytes, .routing = step.routing};
   Time least = kEndOfTime;
   for (const GroupLayout* const layout : layouts) {
-    const auto [found, fresh] = known_.try_emplace({layout, call.kind, call.bytes.value, call.routing});
+    const auto [found, fresh] =
+        known_.try_emplace({layout, call.kind, call.bytes.value, call.routing, known});
     if (fresh) found->second = later(on_links(call, *layout), planner_.overhead(call, layout->shape));
-    if (fresh && what_is_known_ == Known::about) {
+    if (fresh && known == Known::about) {
       CollectiveRecord record;
       found->second = std::max(found->second, planner_.describe_chunks(call, layout->shape, record));
     }

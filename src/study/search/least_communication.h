@@ -35,7 +35,7 @@ class LeastCommunication {
 
   // The plan of `study` must be resolved; all plans that are asked about have as many ranks and the
   // same machine.
-  explicit LeastCommunication(const Study& study, Known known = Known::at_least);
+  explicit LeastCommunication(const Study& study);
   LeastCommunication(const LeastCommunication&) = delete;
   LeastCommunication& operator=(const LeastCommunication&) = delete;
 
@@ -47,7 +47,7 @@ class LeastCommunication {
   };
   Place& place(const Plan& plan);
 
-  Time of_collective(Place& place, const PassStep& step);
+  Time of_collective(Place& place, const PassStep& step, Known known);
   // What the links of an axis' groups need for calls of one kind with so many bytes together.
   Time on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes);
   // From one stage's rank to that of the next or the one before.
@@ -60,7 +60,6 @@ class LeastCommunication {
   Time on_links(const CollectiveCall& call, const GroupLayout& layout);
   void find_ways(Place& place) const;
 
-  Known what_is_known_;
   Machine machine_;
   CollectiveOptions options_;
   bool shares_links_, knows_messages_;
@@ -69,7 +68,7 @@ class LeastCommunication {
   // By where ranks are, seen from the first; addresses stay.
   std::map<std::vector<std::int64_t>, GroupLayout> layouts_;
   std::map<std::string, Place> places_;
-  std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t, ExpertRouting>, Time> known_;
+  std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t, ExpertRouting, Known>, Time> known_;
   std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t>, Time> known_on_links_;
 };
 
