@@ -27,7 +27,7 @@ struct KeptAtMost {
   std::size_t remembered = std::size_t{1} << 18;
   // Of jobs whose ranks were folded, and their ranks, times one more than their families of groups. The last
   // one is kept, however large, unless none is to be.
-  std::size_t structures = 16, ranks = std::size_t{1} << 20;
+  std::size_t structures = 16, ranks = std::size_t{1} << 22;
 };
 
 class RunMemory {

@@ -49,6 +49,7 @@ std::span<const AlgorithmInfo> collective_algorithms() {
                                     direct_algorithm(),
                                     scatter_gather_algorithm(),
                                     halving_doubling_algorithm(),
+                                    circulant_algorithm(),
                                     double_binary_tree_algorithm(),
                                     nvls_algorithm(),
                                     sharp_algorithm(),

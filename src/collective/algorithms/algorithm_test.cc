@@ -22,7 +22,7 @@ struct AlgorithmCase {
 std::vector<AlgorithmCase> all_cases() {
   std::vector<AlgorithmCase> cases;
   for (const std::string text : {"ring", "ring:direction=counter-clockwise", "bidirectional-ring", "direct",
-                                 "direct:window=1", "direct:window=3", "halving-doubling",
+                                 "direct:window=1", "direct:window=3", "halving-doubling", "circulant",
                                  "double-binary-tree", "scatter-gather", "nvls", "sharp", "multicast"}) {
     for (const CollectiveKind kind : kCollectiveKinds)
       if (Algorithm(text, "test").performs(kind)) cases.push_back({text, kind});
@@ -159,7 +159,8 @@ std::string error_of(const std::string& text, const ScheduleRequest& request) {
 TEST(AlgorithmTest, RefusesKindsItCannotPerform) {
   EXPECT_EQ(error_of("double-binary-tree", {CollectiveKind::all_gather, 8, Bytes(100)}),
             "--algorithm: 'double-binary-tree' does not perform all-gather\n"
-            "  hint: use one of ring, bidirectional-ring, direct, halving-doubling, nvls, sharp, multicast");
+            "  hint: use one of ring, bidirectional-ring, direct, halving-doubling, circulant, nvls, sharp, "
+            "multicast");
   EXPECT_FALSE(Algorithm("double-binary-tree", "").performs(CollectiveKind::all_to_all));
   EXPECT_EQ(algorithms_that_perform(CollectiveKind::broadcast),
             (std::vector<std::string_view>{"ring", "bidirectional-ring", "direct", "scatter-gather",

@@ -10,6 +10,7 @@ AlgorithmInfo bidirectional_ring_algorithm();
 AlgorithmInfo direct_algorithm();
 AlgorithmInfo scatter_gather_algorithm();
 AlgorithmInfo halving_doubling_algorithm();
+AlgorithmInfo circulant_algorithm();
 AlgorithmInfo double_binary_tree_algorithm();
 AlgorithmInfo nvls_algorithm();
 AlgorithmInfo sharp_algorithm();

@@ -418,6 +418,7 @@ void RandomJobs::make_choices() {
                                     "direct",
                                     "direct:window=2",
                                     "halving-doubling",
+                                    "circulant",
                                     "double-binary-tree",
                                     "ring:direction=counter-clockwise",
                                     "bidirectional-ring",

@@ -1,6 +1,7 @@
 #include "sim/memo/lone_plays.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -38,6 +39,17 @@ bool is_uniform(const NativeRun& run, const std::vector<RankClass>& members) {
 }
 
 }  // namespace
+
+TimeSet::TimeSet(std::vector<Time> ascending) : times_(std::move(ascending)) {
+  constexpr std::size_t kBitsEach = 16;
+  const std::size_t bits = std::bit_ceil(std::max<std::size_t>(64, kBitsEach * times_.size()));
+  mask_ = bits - 1;
+  bits_.assign(bits / 64, 0);
+  for (const Time time : times_) {
+    const std::uint64_t bit = hash(time) & mask_;
+    bits_[bit / 64] |= std::uint64_t{1} << bit % 64;
+  }
+}
 
 LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
     : graph_(run.graph),
@@ -138,7 +150,9 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
   LonePlay played;
   // What comes on top of the schedule is added where the call is made (RankWalker::collective_finished).
   played.duration = members.front().finish - planner_.overhead(call, group.layouts.front()->shape);
-  played.moments = std::move(moments.all);
+  // Its end is an event of the run.
+  std::erase_if(moments.all, [&](Time moment) { return moment >= played.duration; });
+  played.moments = TimeSet(std::move(moments.all));
   for (RankClass& member : members) played.members.push_back({std::move(member.chunks), {}});
   if (!remember_sent(call, group, played)) return std::nullopt;
   return played;

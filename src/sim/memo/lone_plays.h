@@ -13,6 +13,7 @@
 // next, and looked up from there on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,6 +32,26 @@ namespace armilla {
 
 struct NativePlay;
 
+// Sorted times, of which most others are quickly told that they are none: one bit for many.
+class TimeSet {
+ public:
+  TimeSet() = default;
+  explicit TimeSet(std::vector<Time> ascending);
+  bool contains(Time time) const {
+    const std::uint64_t bit = hash(time) & mask_;
+    return (bits_[bit / 64] >> bit % 64 & 1) != 0 && std::ranges::binary_search(times_, time);
+  }
+  std::size_t size() const { return times_.size(); }
+
+ private:
+  static std::uint64_t hash(Time time) {
+    return static_cast<std::uint64_t>(time.value) * 0x9E3779B97F4A7C15 >> 32;
+  }
+  std::vector<Time> times_;
+  std::vector<std::uint64_t> bits_ = {0};
+  std::uint64_t mask_ = 63;
+};
+
 struct LonePlay {
   // Equal messages of one member to another.
   struct Sent {
@@ -46,7 +67,7 @@ struct LonePlay {
     std::vector<Sent> sent;
   };
   Time duration;                // of every member: they end together, too
-  std::vector<Time> moments;    // at which anything happens, ascending
+  TimeSet moments;              // at which anything happens
   std::vector<Member> members;  // of the group class
 };
 

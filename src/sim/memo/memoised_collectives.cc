@@ -204,13 +204,7 @@ void MemoisedCollectives::perform(std::uint32_t id) {
   Performance& performance = performances_[id];
   performance.start = context_.queue.now();
   std::erase(gathering_, id);
-  if (performance.links != nullptr) {
-    const std::vector<Time>& moments = performance.play->moments;
-    const Time* const first = moments.data();
-    const Time* const end = std::lower_bound(first, first + moments.size(), performance.play->duration);
-    holding_.push_back({performance.start, performance.start, first, end, id});
-    next_held_ = std::min(next_held_, performance.start);
-  }
+  if (performance.links != nullptr) holding_.push_back({performance.start, &performance.play->moments, id});
   Group& group = states_[performance.family][performance.group];
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
@@ -281,24 +275,15 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
 // What happens to a performance in a moment and what disturbs it there would have to be told apart, so that
 // it is played from here on if anything else happens then.
 void MemoisedCollectives::play_what_has_ties() {
-  if (next_held_ == kEndOfTime) return;
+  if (holding_.empty()) return;
   const Time next = context_.queue.next_time();
-  if (next < next_held_ || next == kEndOfTime) return;
-  next_held_ = kEndOfTime;
+  if (next == kEndOfTime) return;
   for (std::size_t i = holding_.size(); i-- > 0;) {
-    Holder& holder = holding_[i];
-    if (holder.next <= next) {
-      // One by one: from one event of the run to the next few of them pass.
-      while (holder.moment != holder.end && holder.start + *holder.moment < next) ++holder.moment;
-      holder.next = holder.moment == holder.end ? kEndOfTime : holder.start + *holder.moment;
-      if (holder.next <= next) {
-        const std::uint32_t id = holder.id;
-        let_go(id);
-        catch_up(id, next);
-        continue;
-      }
-    }
-    next_held_ = std::min(next_held_, holder.next);
+    const Holder& holder = holding_[i];
+    const std::uint32_t id = holder.id;
+    if (!holder.moments->contains(next - holder.start)) continue;
+    let_go(id);
+    catch_up(id, next);
   }
 }
 

@@ -82,7 +82,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   // to begin among others in the next moment.
   void round_over() override {
     if (is_catching_up_) return;
-    if (!gathering_.empty() || next_held_ != kEndOfTime) pass_on_what_cannot_wait();
+    if (!gathering_.empty() || !holding_.empty()) pass_on_what_cannot_wait();
   }
   void handle(std::uint64_t performance) override;  // is over
   void take_turn(std::int32_t rank);
@@ -187,13 +187,11 @@ class MemoisedCollectives final : public CollectiveExecutor,
   // Per simulated rank, node and family of what it has under way that is played, where links are watched.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> played_;
   struct Holder {
-    Time next;  // a moment of it, none is between those asked for so far and this one
     Time start;
-    const Time *moment = nullptr, *end = nullptr;  // of the play: the one at `next`, and those before its end
+    const TimeSet* moments = nullptr;  // of the play
     std::uint32_t id = 0;
   };
   std::vector<Holder> holding_;  // performances under way that hold links
-  Time next_held_ = kEndOfTime;  // not after the first of their moments `next`
   bool is_catching_up_ = false;
   // Per simulated rank, what is over: performance and member.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> over_;

@@ -25,13 +25,21 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
 // From a root, trees of a power of two move the bytes as often as they have levels, the two trees once. Of
 // other numbers, whose members beyond a power of two hand over what they have and get it back, an all-reduce
 // has the two trees instead; a library whose protocols are known has rings alone. Members differ then, and
-// are not folded: of few.
-bool suits(const Algorithm& algorithm, CollectiveKind kind, std::int64_t members, bool library_known) {
+// are not folded: of few. `alike`: what all members of a group of many do in the same way may be taken.
+// `is_played_for`: it is the library's in any case, whose latencies stand in the place of all steps.
+bool suits(const Algorithm& algorithm, CollectiveKind kind, std::int64_t members, bool library_known,
+           bool alike, bool is_played_for) {
   constexpr std::int64_t kMostUnlike = 64;
+  const bool all_do_alike = alike && (members > kMostUnlike || is_played_for);
+  const bool power = is_power_of_two(members);
   if (algorithm.name() == kForPowersOfTwo)
-    return is_power_of_two(members) ||
-           (kind != CollectiveKind::all_reduce && !library_known && members <= kMostUnlike);
-  return algorithm.name() != kForOtherNumbers || has_root(kind) || !is_power_of_two(members);
+    return power || (kind != CollectiveKind::all_reduce && !library_known && members <= kMostUnlike);
+  if (algorithm.name() == kForOtherNumbers) return has_root(kind) || (!power && !all_do_alike);
+  if (algorithm.name() == kForManyOthers) {
+    const bool climbs = kind == CollectiveKind::all_reduce || kind == CollectiveKind::barrier;
+    return !power && all_do_alike && (climbs || !library_known || is_played_for);
+  }
+  return true;
 }
 
 // Throws unless the algorithm performs the kind; asked here so that a wrong choice fails before anything is
@@ -92,7 +100,10 @@ void check_switches(const Machine& machine) {
 
 AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptions& options,
                                    const NetworkPromises& network)
-    : machine_(machine), measured_(options.measured) {
+    : machine_(machine),
+      measured_(options.measured),
+      // Its distances are of no account where nothing but dimensions is known.
+      knows_dimensions_(network.knows_dimensions) {
   const bool grows_trees = network.grows_trees;
   const bool reduces = network.reduces_in_switches();
   check_switches(machine);
@@ -144,10 +155,11 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
       if ((natural == "ring" && dimension.cables.empty()) || (halves && has_root(kind))) {
         // Instead of the natural one.
         for (const std::string_view name :
-             {halves ? std::string_view("ring") : kForPowersOfTwo, kForOtherNumbers}) {
+             {halves ? std::string_view("ring") : kForPowersOfTwo, kForOtherNumbers, kForManyOthers}) {
           Algorithm other{std::string(name), where};
           // Within a node, whose protocols are known, the library's trees are chains.
-          const bool chains = name == kForOtherNumbers && d == 0 && measured_ && !dimension.protocols.empty();
+          const bool climbs = name == kForOtherNumbers || name == kForManyOthers;
+          const bool chains = climbs && d == 0 && measured_ && !dimension.protocols.empty();
           if (other.performs(kind) && !chains) add(std::move(other));
         }
       }
@@ -173,6 +185,7 @@ const Algorithm& AlgorithmChoices::taken(CollectiveKind kind, std::uint32_t dime
                                          AlgorithmPicks picks) const {
   const std::vector<Choice>& chosen = choices_.at(kind);
   if (dimension == kAllDimensions) return chosen.back().usual;
+  if (dimension >= kMostPicked) return chosen[dimension].usual;
   const std::size_t pick = picks >> (kPickBits * dimension) & kMostOthers;
   // In turn: a dimension may have phases of other kinds, which have a choice less.
   return pick == 0 || pick > chosen[dimension].others.size() ? chosen[dimension].usual
@@ -188,14 +201,16 @@ std::vector<AlgorithmPicks> AlgorithmChoices::possible(std::span<const Collectiv
   for (const CollectivePhase& phase : phases) {
     if (possible.size() > kMostPossible) break;
     // Both ways of a dimension, in and out, go alike.
-    if ((seen >> phase.dimension & 1) != 0) continue;
+    if (phase.dimension >= kMostPicked || (seen >> phase.dimension & 1) != 0) continue;
     seen |= std::uint32_t{1} << phase.dimension;
     const Choice& choice = choices_.at(phase.kind)[phase.dimension];
     const std::size_t usual = possible.size();
     const Dimension& dimension = machine_.dimensions[phase.dimension];
     const bool library_known = measured_ && (dimension.in_switch || !dimension.protocols.empty());
     for (AlgorithmPicks pick = 1; pick <= choice.others.size(); ++pick) {
-      if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension], library_known)) continue;
+      if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension], library_known,
+                 knows_dimensions_, measured_ && phase.dimension > 0 && !dimension.protocols.empty()))
+        continue;
       for (std::size_t i = 0; i < usual; ++i)
         possible.push_back(possible[i] | pick << kPickBits * phase.dimension);
     }

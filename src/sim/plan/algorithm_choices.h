@@ -22,9 +22,10 @@
 namespace armilla {
 
 // What a Ring among so many members of a Switch may be slower than: in a logarithmic number of steps a power
-// of two moves as few bytes; other numbers move no fewer in trees, which are for small messages.
+// of two moves as few bytes; other numbers move no fewer in trees, which are for small messages, or take up
+// to two steps more where all members do the same (and so are folded).
 inline constexpr std::string_view kForPowersOfTwo = "halving-doubling",
-                                  kForOtherNumbers = "double-binary-tree";
+                                  kForOtherNumbers = "double-binary-tree", kForManyOthers = "circulant";
 // Of the algorithms in switches the one whose all-reduce is a reduce-scatter and an all-gather, which
 // NVSwitches do, each alone: not in trees of several.
 inline constexpr std::string_view kNvls = "nvls";
@@ -72,12 +73,15 @@ class AlgorithmChoices {
     Algorithm usual;
     std::vector<Algorithm> others{};  // at most kMostOthers
   };
-  // Which of a Choice every dimension takes, a few bits each: 0 is the usual one.
-  static constexpr std::uint32_t kPickBits = 2;
+  // Which of a Choice every dimension takes, a few bits each: 0 is the usual one, and that of dimensions
+  // beyond kMostPicked.
+  static constexpr std::uint32_t kPickBits = 3;
   static constexpr std::size_t kMostOthers = (1 << kPickBits) - 1;
+  static constexpr std::uint32_t kMostPicked = 63 / kPickBits;
 
   const Machine& machine_;
-  const bool measured_;  // the library is taken as it is where the machine knows it
+  const bool measured_;          // the library is taken as it is where the machine knows it
+  const bool knows_dimensions_;  // NetworkPromises's
   // Per kind, one per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Choice>> choices_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>

@@ -24,7 +24,7 @@ Machine three_kinds() {
 }
 
 // More picks than any dimension has choices: those beyond stand for the usual algorithm.
-constexpr AlgorithmPicks kAllPicks[] = {0, 0b010101, 0b101010, 0b111111};
+constexpr AlgorithmPicks kAllPicks[] = {0, 0b001'001'001, 0b010'010'010, 0b011'011'011, 0b111'111'111};
 
 TEST(AlgorithmChoices, PerformTheirKindInEveryDimension) {
   const Machine machine = three_kinds();
@@ -40,6 +40,33 @@ TEST(AlgorithmChoices, PerformTheirKindInEveryDimension) {
       }
     }
   }
+}
+
+// Few members may do as each does best; many do all the same, so that they are folded, where all that counts
+// are dimensions.
+TEST(AlgorithmChoices, ManyMembersDoAllTheSame) {
+  const auto names = [](std::int64_t members, CollectiveKind kind, bool knows_dimensions) {
+    Machine machine;
+    machine.name = "nodes";
+    machine.dimensions = {
+        {"nodes", DimensionKind::switched, members, gigabytes_per_second(1), microseconds(1)}};
+    const CollectiveOptions options;
+    const AlgorithmChoices choices(machine, options, {.knows_dimensions = knows_dimensions});
+    const CollectivePhase phase{0, kind, Bytes(1 << 20)};
+    std::vector<std::string_view> found;
+    for (const AlgorithmPicks picks : choices.possible({&phase, 1}, GroupShape{{members}, members}))
+      found.push_back(choices.taken(kind, 0, picks).name());
+    return found;
+  };
+  using Names = std::vector<std::string_view>;
+  const CollectiveKind sum = CollectiveKind::all_reduce, gather = CollectiveKind::all_gather;
+  EXPECT_EQ(names(12, sum, true), (Names{"ring", "double-binary-tree"}));
+  EXPECT_EQ(names(100, sum, true), (Names{"ring", "circulant"}));
+  EXPECT_EQ(names(100, sum, false), (Names{"ring", "double-binary-tree"}));
+  EXPECT_EQ(names(12, gather, true), (Names{"ring", "halving-doubling"}));
+  EXPECT_EQ(names(100, gather, true), (Names{"ring", "circulant"}));
+  EXPECT_EQ(names(100, gather, false), (Names{"ring"}));
+  EXPECT_EQ(names(128, sum, true), (Names{"halving-doubling"}));
 }
 
 TEST(AlgorithmChoices, AreTheWishAloneWhereThereIsOne) {
@@ -65,7 +92,7 @@ TEST(AlgorithmChoices, CombineEachDimensionsWithEachOthers) {
   const std::size_t node = choices.possible(std::span(phases).first(1), shape).size();
   const std::size_t rail = choices.possible(std::span(phases).subspan(1, 1), shape).size();
   EXPECT_GT(node, 1U);  // in the switch
-  EXPECT_GT(rail, 1U);  // double binary trees among six
+  EXPECT_GT(rail, 1U);  // few steps among six
   EXPECT_EQ(both.size(), node * rail);
   EXPECT_EQ(both.front(), 0U);
   EXPECT_EQ(std::ranges::count_if(both,

@@ -470,6 +470,8 @@ TEST(CollectivePlan, NodesTakeWhatIsFasterForTheSize) {
   };
   EXPECT_EQ(taken(33, 1000, false), "double-binary-tree on nodes");
   EXPECT_EQ(taken(33, kGibibyte, false), "ring on nodes");
+  EXPECT_EQ(taken(129, 1000, false), "circulant on nodes");
+  EXPECT_EQ(taken(129, kGibibyte, false, CollectiveKind::all_gather), "circulant on nodes");
   EXPECT_EQ(taken(32, 1000, false), "halving-doubling on nodes");
   EXPECT_EQ(taken(33, 1000, true), "ring on nodes");  // within a node
   EXPECT_EQ(taken(33, 1000, false, CollectiveKind::all_gather), "halving-doubling on nodes");

@@ -1,6 +1,7 @@
 #include "sim/plan/senders.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -149,10 +150,13 @@ std::uint32_t used_by_several(const Graph& graph, std::span<const Issued> issued
                               const std::vector<std::vector<std::uint32_t>>& families,
                               const RankClasses& classes, CollectivePlanner& planner) {
   std::vector<std::uint32_t> crossed(graph.families.size());
+  std::unordered_set<const GroupLayout*> seen;
   for (const std::int32_t rank : classes.real) {
     for (const std::uint32_t family : families[graph.program_of[static_cast<std::size_t>(rank)]]) {
       const std::int32_t group = graph.families[family].group_of[static_cast<std::size_t>(rank)];
       const GroupLayout& layout = planner.layout(graph, family, group);
+      // Where members are not folded, each asks for the same.
+      if (!seen.insert(&layout).second) continue;
       for (std::uint32_t d = 0; d < std::min<std::size_t>(layout.coordinates.size(), 32); ++d) {
         if (layout.coordinates[d].size() > 1) crossed[family] |= 1U << d;
       }

@@ -371,12 +371,20 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
 }
 
 Time PlanEvaluator::bound(const PlanPrepared& made) {
+  return least_of(made, Known::at_least);
+}
+
+Time PlanEvaluator::about(const PlanPrepared& made) {
+  return least_of(made, Known::about);
+}
+
+Time PlanEvaluator::least_of(const PlanPrepared& made, Known known_of_calls) {
   if (!made.sharded) return {};
   const Plan& plan = made.plan;
   const std::int64_t recomputed = plan.recompute == Recompute::block ? plan.recompute_blocks : 0;
   const std::shared_ptr<const PipelineOrder> order = short_order_of(plan);
   const std::lock_guard lock(mutex_);
-  StagePaths& paths = paths_of(made);
+  StagePaths& paths = paths_of(made, known_of_calls);
   // All that the bound looks at: a field that is missing here gives one plan another's bound.
   std::tuple key(&paths, order_key(plan), plan.stage_blocks, recomputed, plan.scatter_gather,
                  issue_time_of(plan), plan.step_overhead);
@@ -412,14 +420,15 @@ LeastAhead PlanEvaluator::ahead_of(const PlanPrepared& made) {
   return least_ahead(*made.setting, made.plan, exchanges_of(made), stages, *order);
 }
 
-StagePaths& PlanEvaluator::paths_of(const PlanPrepared& made) {
+StagePaths& PlanEvaluator::paths_of(const PlanPrepared& made, Known known) {
   const Plan& plan = made.plan;
-  std::tuple key(made.sharded.get(), place_of_ranks(plan), plan.schedule);
+  std::tuple key(made.sharded.get(), place_of_ranks(plan), plan.schedule, known);
   auto paths = paths_.find(key);
   if (paths == paths_.end()) {
     LeastCommunication& communication =
         communication_.try_emplace(made.setting.get(), *made.setting).first->second;
-    paths = paths_.emplace(std::move(key), StagePaths(plan, *made.sharded, cost_, communication)).first;
+    paths =
+        paths_.emplace(std::move(key), StagePaths(plan, *made.sharded, cost_, communication, known)).first;
   }
   return paths->second;
 }

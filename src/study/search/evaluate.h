@@ -25,6 +25,7 @@
 #include "lower/sharded_model.h"
 #include "sim/run_memory.h"
 #include "sim/simulate.h"
+#include "study/search/least_communication.h"
 #include "study/search/time_bound.h"
 
 namespace armilla {
@@ -50,7 +51,9 @@ class PlanEvaluator {
 
   // All may be called from any thread. Throws Error for a plan that is not legal.
   PlanPrepared prepare(const PlanRequest& request);
-  Time bound(const PlanPrepared& plan);           // on the iteration
+  Time bound(const PlanPrepared& plan);  // on the iteration
+  // What the iteration takes if collectives take as long as they do about, alone; no bound.
+  Time about(const PlanPrepared& plan);
   Time slot_bound(const PlanPrepared& plan);      // a tighter one, which takes longer
   LeastAhead ahead_of(const PlanPrepared& plan);  // of its slots
   // What all ranks compute at least, in picoseconds, as a whole number.
@@ -90,7 +93,9 @@ class PlanEvaluator {
     return order_of(plan);
   }
   // Both under the lock.
-  StagePaths& paths_of(const PlanPrepared& plan);
+  using Known = LeastCommunication::Known;
+  StagePaths& paths_of(const PlanPrepared& plan, Known known = Known::at_least);
+  Time least_of(const PlanPrepared& plan, Known known);
   StageExchanges& exchanges_of(const PlanPrepared& plan);
   // Of a block in a slot.
   struct MeasuredBlock {
@@ -140,7 +145,7 @@ class PlanEvaluator {
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
   std::map<const Study*, LeastCommunication> communication_;  // by setting
   // By what places its groups, and by schedule; and by what decides on the exchange.
-  std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths> paths_;
+  std::map<std::tuple<const ShardedModel*, std::string, std::string, Known>, StagePaths> paths_;
   std::map<std::tuple<StagePaths*, int, std::int64_t, bool, bool, bool>, StageExchanges> exchanges_;
   // By everything else that they depend on. Plans that differ in what is exchanged once an
   // iteration share them.

@@ -90,12 +90,11 @@ class EvaluateTest : public testing::Test {
     return study;
   }
 
-  std::filesystem::path folder_;
-
- private:
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
   }
+
+  std::filesystem::path folder_;
 };
 
 // How many ranks of a program had which times.
@@ -468,6 +467,27 @@ TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
   }
   EXPECT_GT(plans, 150 / kCaseStep);
   EXPECT_GT(tightness / static_cast<double>(plans), 0.8);  // bounds of nothing would pass, too
+}
+
+// Nothing is known of what any algorithm would have to send of them, but of the one that is taken.
+TEST_F(EvaluateTest, ExchangesOfTokensAmongManyRanksAreBounded) {
+  write("many.yaml",
+        "family: mixtral\nlayers: 2\nhidden: 4096\nheads: 32\nkv_heads: 8\nvocabulary: 512\nsequence: "
+        "1024\nexperts: {count: 128, active: 8, feed_forward: 1024}\n");
+  for (const int experts : {32, 128}) {
+    const Study study = read_study(Config::parse(
+        fmt::format("model: {}\nmachine: dgx-h100\nplan: {{ranks: 128, expert: {}, micro_batch: 1, "
+                    "micro_batches: 4, issue_time: 0s}}\n",
+                    (folder_ / "many.yaml").string(), experts),
+        "study.yaml", {}));
+    PlanEvaluator evaluator(study);
+    const PlanPrepared plan = evaluator.prepare(study.request);
+    const Time bound = evaluator.slot_bound(plan), iteration = evaluator.simulate(plan).iteration;
+    EXPECT_LE(bound, iteration) << experts;
+    EXPECT_GT(in_seconds(bound), 0.8 * in_seconds(iteration)) << experts;
+    // What it takes about is nearer, and no bound.
+    EXPECT_GE(evaluator.about(plan), evaluator.bound(plan)) << experts;
+  }
 }
 
 // As the note of it says: an eager PyTorch begins no all-reduce beside what it computes before it.

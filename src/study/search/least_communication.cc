@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lower/rank_grid.h"
 #include "network/network.h"
@@ -75,28 +76,40 @@ const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& pla
 
 Time LeastCommunication::on_links(const CollectiveCall& call, const GroupLayout& layout) {
   if (!shares_links_) return {};
-  const bool few = layout.ranks.size() <= kFew;
-  return rounded_down(few ? loads_.busiest(call, layout) : loads_.limit(call, layout), layout.ranks.size());
+  if (layout.ranks.size() <= kFew) return rounded_down(loads_.busiest(call, layout), layout.ranks.size());
+  const Time limit = rounded_down(loads_.limit(call, layout), layout.ranks.size());
+  // Tokens: what any algorithm would send of them is not known, but what this one does, and of a grid soon.
+  if (limit > Time(0) || call.routing == ExpertRouting{} || !layout.is_grid()) return limit;
+  const double messages = traffic_per_member(planner_, call, layout.shape).messages;
+  return rounded_down(loads_.busiest(call, layout), layout.ranks.size() + static_cast<std::size_t>(messages));
 }
 
 Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes) {
   const std::vector<const GroupLayout*>& layouts = layouts_of(place, axis);
   if (layouts.empty() || bytes == Bytes(0)) return {};
   Time least = kEndOfTime;
-  for (const GroupLayout* const layout : layouts)
-    least = std::min(least, on_links({.kind = kind, .bytes = bytes}, *layout));
+  for (const GroupLayout* const layout : layouts) {
+    const auto [found, fresh] = known_on_links_.try_emplace({layout, kind, bytes.value});
+    if (fresh) found->second = on_links({.kind = kind, .bytes = bytes}, *layout);
+    least = std::min(least, found->second);
+  }
   return least;
 }
 
-Time LeastCommunication::of_collective(Place& place, const PassStep& step) {
+Time LeastCommunication::of_collective(Place& place, const PassStep& step, Known known) {
   if (step.kind != NodeKind::collective || step.custom >= 0) return {};
   const std::vector<const GroupLayout*>& layouts = layouts_of(place, step.axis);
   if (layouts.empty()) return {};
   const CollectiveCall call{.kind = step.collective, .bytes = step.bytes, .routing = step.routing};
   Time least = kEndOfTime;
   for (const GroupLayout* const layout : layouts) {
-    const auto [found, fresh] = known_.try_emplace({layout, call.kind, call.bytes.value, call.routing});
+    const auto [found, fresh] =
+        known_.try_emplace({layout, call.kind, call.bytes.value, call.routing, known});
     if (fresh) found->second = later(on_links(call, *layout), planner_.overhead(call, layout->shape));
+    if (fresh && known == Known::about) {
+      CollectiveRecord record;
+      found->second = std::max(found->second, planner_.describe_chunks(call, layout->shape, record));
+    }
     least = std::min(least, found->second);
   }
   return least;
@@ -105,6 +118,10 @@ Time LeastCommunication::of_collective(Place& place, const PassStep& step) {
 void LeastCommunication::find_ways(Place& place) const {
   std::vector<std::pair<Time, double>>& ways = place.ways.emplace();
   const Topology topology(machine_);
+  // Of switches and direct links, messages cross the same where their ends differ in the same dimensions.
+  std::set<std::uint32_t> crossed;
+  bool any_passes = topology.dimensions() > 32;
+  for (const Dimension& dimension : machine_.dimensions) any_passes = any_passes || passes_others(dimension);
   const auto add = [&](std::int32_t source, std::int32_t destination) {
     const Message message{source, destination, {}, kAllDimensions};
     std::pair way{Time(0), 0.0};
@@ -120,6 +137,7 @@ void LeastCommunication::find_ways(Place& place) const {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const std::int32_t next = ranks[(i + 1) % ranks.size()];
       if (next == ranks[i]) continue;
+      if (!any_passes && !crossed.insert(topology.differing(ranks[i], next)).second) continue;
       add(ranks[i], next);
       add(next, ranks[i]);
     }

@@ -2,14 +2,18 @@
 //
 // A collective: what the library adds to its schedule (CollectivePlanner::overhead), which nothing can hide,
 // and what the busiest of its links needs for the bytes that its algorithm sends over it; in groups of more
-// than kFew ranks, what the links need for any algorithm (sim/plan/link_limit.h). The latter two only where
-// links carry one message at a time (network `analytical`). Of a family of groups, the least of all that lie
-// differently on the machine. A message between neighbouring stages: the latencies of its way and its bytes
-// over the slowest link of it, which is what it takes alone; the least of all such pairs. Nothing is known
-// (0) of other networks, and of schedules of their own. Cost: O(ranks) per axis of a plan that places its
-// ranks otherwise; then some table look-ups.
+// than kFew ranks, but of tokens in grids, what the links need for any algorithm (sim/plan/link_limit.h). The
+// latter two only where links carry one message at a time (network `analytical`). Of a family of groups, the
+// least of all that lie differently on the machine. A message between neighbouring stages: the latencies of
+// its way and its bytes over the slowest link of it, which is what it takes alone; the least of all such
+// pairs. Nothing is known (0) of other networks, and of schedules of their own. Cost: O(ranks) per axis of a
+// plan that places its ranks otherwise; then some table look-ups.
+//
+// `Known::about`: how long a collective takes about, alone on its links (CollectivePlanner::describe_chunks);
+// that proves nothing, and tells which plans may be good.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +31,8 @@ namespace armilla {
 
 class LeastCommunication {
  public:
+  enum class Known : std::uint8_t { at_least, about };
+
   // The plan of `study` must be resolved; all plans that are asked about have as many ranks and the
   // same machine.
   explicit LeastCommunication(const Study& study);
@@ -41,7 +47,7 @@ class LeastCommunication {
   };
   Place& place(const Plan& plan);
 
-  Time of_collective(Place& place, const PassStep& step);
+  Time of_collective(Place& place, const PassStep& step, Known known);
   // What the links of an axis' groups need for calls of one kind with so many bytes together.
   Time on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes);
   // From one stage's rank to that of the next or the one before.
@@ -62,7 +68,8 @@ class LeastCommunication {
   // By where ranks are, seen from the first; addresses stay.
   std::map<std::vector<std::int64_t>, GroupLayout> layouts_;
   std::map<std::string, Place> places_;
-  std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t, ExpertRouting>, Time> known_;
+  std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t, ExpertRouting, Known>, Time> known_;
+  std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t>, Time> known_on_links_;
 };
 
 // All of a plan that decides which ranks are in its groups.

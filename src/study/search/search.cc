@@ -41,6 +41,7 @@ struct Candidate {
   double computing = 0;  // likewise: what all ranks compute at least, in picoseconds
   std::int64_t ranks = 0, samples = 0;
   double least_score = 0;
+  double about = 0;  // score, once the bound is refined
   PlanSize size() const { return {base, ranks, samples}; }
 };
 
@@ -164,7 +165,7 @@ class Search {
       };
       space_.for_each(b, visit, skip);
     }
-    // The order in which they are simulated: whatever cannot be beaten first.
+    // The order in which they are looked at: whatever cannot be beaten first.
     std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.least_score, a.base, a.point) < std::tuple(b.least_score, b.base, b.point);
     });
@@ -309,26 +310,33 @@ class Search {
 
   // With the bound that takes longer; false: it is refused by it.
   bool refine(Candidate& candidate) {
+    Time more;  // than the bound, about
     try {
       PlanEvaluator& evaluator = plans_.evaluator(candidate.base);
-      const Time bound = evaluator.slot_bound(plans_.prepare(candidate.base, candidate.point));
-      candidate.bound = std::max(candidate.bound, bound);
+      const PlanPrepared plan = plans_.prepare(candidate.base, candidate.point);
+      more = std::max(Time(0), evaluator.about(plan) - candidate.bound);
+      candidate.bound = std::max(candidate.bound, evaluator.slot_bound(plan));
     } catch (const Error& error) {
       refuse(reason_of(error), 1, error.message, error.hint);
       return false;
     }
     candidate.least_score = score_of(request_.objective, least_figures(candidate));
+    Candidate expected = candidate;
+    expected.bound = later(candidate.bound, more);
+    candidate.about = score_of(request_.objective, least_figures(expected));
     return !is_beyond_limits(candidate);
   }
 
-  // Of all that are left, the one whose bound is least once it is refined; or nothing.
+  // Of all that are left, the one that is expected to be best; or nothing. None whose bound is not refined
+  // can be better than that.
   std::optional<std::size_t> next_candidate() {
     const auto is_later = [&](std::size_t a, std::size_t b) {
-      return std::tuple(candidates_[a].least_score, a) > std::tuple(candidates_[b].least_score, b);
+      return std::tuple(candidates_[a].about, a) > std::tuple(candidates_[b].about, b);
     };
     for (std::size_t refined_in_a_row = 0;;) {
       const bool refined_first =
-          !refined_.empty() && (coarse_ == candidates_.size() || !is_later(refined_.front(), coarse_));
+          !refined_.empty() && (coarse_ == candidates_.size() ||
+                                candidates_[refined_.front()].about < candidates_[coarse_].least_score);
       if (refined_first) {
         std::ranges::pop_heap(refined_, is_later);
         const std::size_t candidate = refined_.back();
@@ -729,7 +737,7 @@ class Search {
   std::optional<SavedSearch> saved_;
   std::vector<Candidate> candidates_;  // by their first bounds
   std::size_t coarse_ = 0;             // the first whose bound is not refined
-  std::vector<std::size_t> refined_;   // a heap of those whose bound is and that are not looked at, by it
+  std::vector<std::size_t> refined_;  // a heap of those whose bound is and that are not simulated, by `about`
   SearchResult result_;
   std::multiset<double> best_;     // scores of the best so far, at most `top`
   std::optional<Time> best_time_;  // of the first of them

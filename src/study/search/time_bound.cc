@@ -23,9 +23,10 @@ bool ranks_are_alike(const Study& setting, const Plan& plan) {
 }  // namespace
 
 StagePaths::StagePaths(const Plan& plan, const ShardedModel& model, const CostModel& cost,
-                       LeastCommunication& communication)
+                       LeastCommunication& communication, LeastCommunication::Known known)
     : model_(model),
       communication_(communication),
+      known_of_calls_(known),
       place_(communication.place(plan)),
       // Passes that run beside each other share the device: of paths through one of them nothing is certain
       // then but the sum of what they compute.
@@ -91,7 +92,8 @@ Time StagePaths::path(const std::vector<const Pass*>& passes, bool with_weight_g
           waited_for_[before] = true;
         }
       }
-      ends_[i] = begin + (computes ? work_times_[step.work] : communication_.of_collective(place_, step));
+      ends_[i] = begin + (computes ? work_times_[step.work]
+                                   : communication_.of_collective(place_, step, known_of_calls_));
       if (computes) chain = ends_[i];
     }
     // What nobody in the pass waits for, the next pass does.

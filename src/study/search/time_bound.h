@@ -76,8 +76,9 @@ class StagePaths {
   };
 
   // `plan` must be resolved; `model`, divided under it, and `communication` must outlive this.
+  // Collectives take what is known of them as `known` says: at least, for a bound.
   StagePaths(const Plan& plan, const ShardedModel& model, const CostModel& cost,
-             LeastCommunication& communication);
+             LeastCommunication& communication, LeastCommunication::Known known);
   const Times& of(const std::vector<std::uint32_t>& shapes);
   const ShardedModel& model() const { return model_; }
   Time of_message(Bytes bytes) { return communication_.of_message(place_, bytes); }
@@ -90,6 +91,7 @@ class StagePaths {
 
   const ShardedModel& model_;
   LeastCommunication& communication_;
+  LeastCommunication::Known known_of_calls_;
   LeastCommunication::Place& place_;
   bool sums_only_, weights_apart_;
   std::vector<Time> work_times_;  // per work
