@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -102,36 +101,6 @@ TEST_F(HybridRun, FoldingChangesNothing) {
   ASSERT_FALSE(folded.is_null() || played.is_null());
   EXPECT_EQ(folded.at("iteration_time_s"), played.at("iteration_time_s"));
   EXPECT_EQ(folded.at("stages"), played.at("stages"));
-}
-
-// A timeline has every round, so that all are played.
-TEST_F(HybridRun, RoundsThatAreLeftOutAreReportedAsIfTheyWerePlayed) {
-  const std::string job =
-      "run gpt2-345m --machine dgx-a100 --ranks 8 --tp 2 --pp 4 --micro-batch 1 --micro-batches 32 ";
-  for (const std::string plan :
-       {"--schedule 1f1b", "--schedule gpipe", "--vpp 2 --schedule interleaved", "--schedule zb-h1",
-        "--schedule dualpipe", "--vpp 2 --schedule combined-1f1b", "--schedule pipedream-2bw",
-        "--schedule 1f1b --offload activations", "--schedule gpipe --recompute full"}) {
-    nlohmann::json some = report(job + plan),
-                   all = report(job + plan + " --trace all.pftrace --timeline-ranks 0");
-    ASSERT_FALSE(some.is_null());
-    for (nlohmann::json* const document : {&some, &all}) {
-      document->at("simulation").erase("events");
-      // Of sums in another order; the times that they are made of are equal.
-      for (nlohmann::json& sums : document->at("collectives")) {
-        for (nlohmann::json* const of : {&sums, &sums.at("per_rank")})
-          of->at("link_share") = std::round(of->at("link_share").get<double>() * 1e9);
-      }
-      for (nlohmann::json& sums : document->at("messages")) {
-        nlohmann::json& share = sums.at("per_rank").at("link_share");
-        share = std::round(share.get<double>() * 1e9);
-      }
-    }
-    EXPECT_GT(some.at("collective_calls").size(), 2000U) << plan;
-    EXPECT_GT(some.at("memory_over_time").size(), 100U) << plan;
-    // Without a mismatch printed: the documents are megabytes.
-    EXPECT_TRUE(some == all) << plan << '\n' << nlohmann::json::diff(some, all).dump().substr(0, 1000);
-  }
 }
 
 // So many that not every repetition of a round is looked at. GPipe's passes repeat where no host gets further

@@ -206,13 +206,17 @@ TEST(AlgorithmTest, OneRankHasNothingToDo) {
   }
 }
 
+// Of all the largest groups as the program is released; sanitizers see one of eleven, and the
+// others at a tenth.
 TEST(AlgorithmTest, TheLargestGroupsAndSizesWork) {
+  int number = 0;
   for (const AlgorithmCase& each : all_cases()) {
     if (each.algorithm == "scatter-gather") continue;  // which refuses them
+    const std::int32_t ranks = number++ % kCaseStep == 0 ? 100'003 : 10'007;
     const bool sums_at_root = each.algorithm.starts_with("direct") && each.kind == CollectiveKind::reduce;
     const Bytes most(sums_at_root ? 1 : std::int64_t{1} << 60);
     const Schedule schedule =
-        Algorithm(each.algorithm, "test").schedule({each.kind, 100'003, most, 99'999, 0, false});
+        Algorithm(each.algorithm, "test").schedule({each.kind, ranks, most, ranks - 4, 0, false});
     std::size_t sends = 0;
     Bytes least = most;
     for (const RankSchedule& role : schedule.roles) {
@@ -222,7 +226,7 @@ TEST(AlgorithmTest, TheLargestGroupsAndSizesWork) {
     }
     EXPECT_GE(least, Bytes(0)) << each.algorithm << " " << name_of(each.kind);
     EXPECT_GT(sends, 0u);
-    EXPECT_LT(sends, 40u * 100'003) << each.algorithm << " " << name_of(each.kind);
+    EXPECT_LT(sends, 40u * static_cast<std::size_t>(ranks)) << each.algorithm << " " << name_of(each.kind);
   }
 }
 

@@ -261,8 +261,11 @@ ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chu
   const auto n = static_cast<double>(chunks);
   const auto together = static_cast<double>(std::min(chunks, active));
   const double delayed = 1 + kDelay * (together - 1);
-  std::vector<double> weights(ways.size());
-  for (const std::uint32_t way : share_out(ways, chunks)) weights[way] += 1 / n;
+  std::vector<double> weights(ways.size(), 1);
+  if (ways.size() > 1) {
+    std::ranges::fill(weights, 0);
+    for (const std::uint32_t way : share_out(ways, chunks)) weights[way] += 1 / n;
+  }
   ChunkEstimate estimate;
   for (const PhaseLoad& phase : ways.front()) {
     DimensionLoad load;

@@ -157,10 +157,14 @@ Time CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_
   if (loads.front().empty()) return Time(0);
   const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
   record.limit = own.delay;
-  const std::int64_t better = choose_chunks(loads, options_.active_chunks);
-  // Advice is given only where it is worth a tenth.
-  if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
-    record.better_chunks = better;
+  // Advice is given only where it is worth a tenth, and not where chunks() has chosen.
+  const bool is_chosen = !options_.chunks && record.chunks < call.bytes.value &&
+                         library_->flat_rings(call.kind, maker_->shape(shape)) <= 1;
+  if (!is_chosen) {
+    const std::int64_t better = choose_chunks(loads, options_.active_chunks);
+    if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
+      record.better_chunks = better;
+  }
   return later(from_seconds(own.total), overhead(call, shape));
 }
 

@@ -185,8 +185,9 @@ struct SteadyPlay {
   SteadyState steady;
   std::optional<Result> in_window;
 };
+// Unless it is `shown` nobody asks whether the most iterations have settled.
 SteadyPlay steady_state_of(const Run& run, const Study& study, const CostModel& cost,
-                           const SimulationOptions& options, Written written) {
+                           const SimulationOptions& options, Written written, bool shown) {
   // Intervals are for reports; searching for the steady state needs times only.
   SimulationOptions times = options, window = options;
   times.intervals = false;
@@ -198,6 +199,7 @@ SteadyPlay steady_state_of(const Run& run, const Study& study, const CostModel& 
   found.steady = find_steady_state(
       [&](std::int64_t iterations) { return (results[iterations] = play(iterations, times)).iteration; },
       [&](const SteadyState& steady) {
+        if (!shown && steady.iterations == kMostIterations) return false;
         window.window = steady.window();
         found.in_window.reset();
         found.in_window = play(steady.iterations, window);
@@ -210,7 +212,7 @@ SteadyPlay steady_state_of(const Run& run, const Study& study, const CostModel& 
 
 // Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.
 void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options, Written written) {
-  auto [steady, in_window] = steady_state_of(run, run.study, cost, options, written);
+  auto [steady, in_window] = steady_state_of(run, run.study, cost, options, written, true);
   // The graph that was lowered first has fewer iterations than it takes: it is made again with enough, and so
   // is what hangs on it.
   if (steady.iterations != run.iterations) {
@@ -242,7 +244,7 @@ Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions op
   ideal.what_if = {};
   if (run.iterations > 1) {
     options.intervals = false;
-    return steady_state_of(run, ideal, cost, options, written).steady.period;
+    return steady_state_of(run, ideal, cost, options, written, false).steady.period;
   }
   options.intervals = false;
   return simulate(run.graph, ideal, cost, options).iteration;

@@ -45,13 +45,22 @@ SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of,
   };
   // The period is the mean over the second half, which leaves out how the pipeline fills; it is settled when
   // the last iteration agrees with it. Doubling keeps all runs together within a small multiple of the last.
-  for (;; state.iterations *= 2) {
+  const auto is_lasting = [&] {
+    const Time last = state.end - end(state.iterations - 1);
+    return std::abs((last - state.period).value) <= state.period.value / kTolerance;
+  };
+  for (bool was_uneven = false;; state.iterations *= 2) {
     const std::int64_t n = state.iterations;
     state.end = end(n);
     state.period = (state.end - end(n / 2)) / (n / 2);
-    const Time last = state.end - end(n - 1);
-    state.settled =
-        std::abs((last - state.period).value) <= state.period.value / kTolerance && is_even(state);
+    // Each takes another run. What was missing of fewer iterations is likely to be missing again.
+    if (was_uneven) {
+      state.settled = is_even(state) && is_lasting();
+    } else {
+      const bool lasts = is_lasting();
+      state.settled = lasts && is_even(state);
+      was_uneven = lasts && !state.settled;
+    }
     if (state.settled || n == kMostIterations) return state;
   }
 }

@@ -48,8 +48,12 @@ TEST(SteadyState, IsThereOnceEveryIterationAddsTheSame) {
   uneven.even_from = 8;
   EXPECT_EQ(uneven.find().iterations, 8);
   uneven.even_from = kMostIterations + 1;
-  EXPECT_EQ(uneven.find().iterations, kMostIterations);
-  EXPECT_FALSE(uneven.find().settled);
+  uneven.asked.clear();
+  const SteadyState never_even = uneven.find();
+  EXPECT_EQ(never_even.iterations, kMostIterations);
+  EXPECT_FALSE(never_even.settled);
+  // Once ranks were found uneven it is those that are looked at first.
+  EXPECT_EQ(uneven.asked, (std::vector<std::int64_t>{4, 2, 3, 8, 16}));
   Ends never;
   for (int n = 1; n <= 16; ++n) never.ends.push_back(microseconds(10 * n + 3 * (n % 2)));
   const SteadyState mean = never.find();
