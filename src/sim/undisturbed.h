@@ -36,10 +36,10 @@ class FoldedGraph {
   FoldedGraph(const FoldedGraph&) = delete;
   FoldedGraph& operator=(const FoldedGraph&) = delete;
 
-  // Whether all ranks of a program fare alike, and every collective of families of these names and every message
-  // between ranks of one program meets nothing on its way but others of these of its pass, where passes follow
-  // each other (PassTraffic of sim/memo/lone_groups.h). With Beside::messages it also asks for links that no
-  // messages of other ranks pass.
+  // Whether all ranks of a program fare alike, and every collective of families of these names and every
+  // message between ranks of one program meets nothing on its way but others of these of its pass, where
+  // passes follow each other (PassTraffic of sim/memo/lone_groups.h). With Beside::messages it also asks for
+  // links that no messages of other ranks pass.
   bool is_undisturbed(const std::set<std::string>& families, Beside beside);
 
   // As simulate does, but for the times of ranks alone. `cost` is of the machine's usual device, which all
