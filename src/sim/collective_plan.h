@@ -160,6 +160,9 @@ class CollectivePlanner {
   Time describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
 
  private:
+  // Whether `chunks` is what is estimated to be best: where nobody names it, nor flat rings share
+  // the chunks out.
+  bool chooses_chunks(const CollectiveCall& call, std::uint32_t shape) const;
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
   static constexpr std::uint32_t kTurns = 2;
   std::uint32_t turns(const CollectiveCall& call) const;

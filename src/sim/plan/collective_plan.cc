@@ -83,6 +83,10 @@ std::uint32_t CollectivePlanner::shape(const GroupShape& shape) {
   return maker_->number(shape);
 }
 
+bool CollectivePlanner::chooses_chunks(const CollectiveCall& call, std::uint32_t shape) const {
+  return !options_.chunks && library_->flat_rings(call.kind, maker_->shape(shape)) <= 1;
+}
+
 std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t shape) {
   if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
   const auto [found, fresh] = chunk_counts_.try_emplace(key_of(call, shape));
@@ -92,7 +96,8 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
     const std::int64_t all_rings = (kFewestChunks + rings - 1) / rings * rings;
     found->second = std::clamp<std::int64_t>(
         call.bytes.value, 1,
-        rings > 1 ? all_rings : choose_chunks(phase_loads(call, shape), options_.active_chunks));
+        chooses_chunks(call, shape) ? choose_chunks(phase_loads(call, shape), options_.active_chunks)
+                                    : all_rings);
   }
   return found->second;
 }
@@ -157,10 +162,8 @@ Time CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_
   if (loads.front().empty()) return Time(0);
   const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
   record.limit = own.delay;
-  // Advice is given only where it is worth a tenth, and not where chunks() has chosen.
-  const bool is_chosen = !options_.chunks && record.chunks < call.bytes.value &&
-                         library_->flat_rings(call.kind, maker_->shape(shape)) <= 1;
-  if (!is_chosen) {
+  // Advice is given only where it is worth a tenth.
+  if (!chooses_chunks(call, shape)) {
     const std::int64_t better = choose_chunks(loads, options_.active_chunks);
     if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
       record.better_chunks = better;
