@@ -61,12 +61,29 @@ TEST(SearchDefaults, BeatWhatRunDoes) {
   }
 }
 
+std::vector<std::string> values_tried(const std::string& key, const std::string& study) {
+  const SearchSpace space(search_of(study));
+  const auto axis = std::ranges::find(space.axes(), key, &SearchAxis::key);
+  return axis == space.axes().end() ? std::vector<std::string>() : axis->values;
+}
+
+TEST(SearchDefaults, TensorParallelismStaysWithinTheNode) {
+  const auto degrees = [](const std::string& machine, int ranks) {
+    return values_tried("plan.tensor", "model: llama3-405b\nmachine: " + machine +
+                                           "\nplan:\n  ranks: " + std::to_string(ranks) + "\n");
+  };
+  EXPECT_THAT(degrees("dgx-h100", 64), testing::ElementsAre("1", "2", "4", "8"));
+  EXPECT_THAT(degrees("dgx-h100", 4), testing::ElementsAre("1", "2", "4"));
+  // 16, 32 and 64 divide the ranks, but not a rack of 72: some groups would be in two.
+  EXPECT_THAT(degrees("gb200-nvl72", 576), testing::ElementsAre("1", "2", "4", "8"));
+  EXPECT_THAT(degrees("gb200-nvl72", 64), testing::ElementsAre("1", "2", "4", "8", "16", "32", "64"));
+}
+
 TEST(SearchDefaults, AnyPartsAreNoneAndThoseOfTheModel) {
-  const auto parts = [&](const std::string& model) {
-    const SearchSpace space(
-        search_of("model: " + model + "\nmachine: dgx-h100\nplan:\n  ranks: 8\n  recompute_modules: any\n"));
-    const auto axis = std::ranges::find(space.axes(), "plan.recompute_modules", &SearchAxis::key);
-    return axis == space.axes().end() ? std::vector<std::string>() : axis->values;
+  const auto parts = [](const std::string& model) {
+    return values_tried(
+        "plan.recompute_modules",
+        "model: " + model + "\nmachine: dgx-h100\nplan:\n  ranks: 8\n  recompute_modules: any\n");
   };
   EXPECT_THAT(parts("gpt2-124m"), testing::ElementsAre("none", "core_attn", "mlp"));
   EXPECT_THAT(parts("mixtral-8x7b"),
