@@ -79,7 +79,8 @@ def product_time(p, args, m, n, k, count, element):
                 time += 8 * splits * m * n * count / (args.bandwidth * memory)
             best = min(best, time)
     moved = count * ((m * k + n * k) * element + 2 * m * n)
-    return launch + max(best, moved / (args.bandwidth * memory))
+    cast = args.cast_launch + 3 * count * m * k / (args.bandwidth * memory) if args.cast_launch else 0
+    return launch + max(best, moved / (args.bandwidth * memory)) + cast
 
 
 def fit_products(args):
@@ -89,17 +90,31 @@ def fit_products(args):
         for r in csv.DictReader(table):
             if r["op"] != "gemm" or r["tier"] == "C" or not r["time_us"]:
                 continue
-            if args.device.lower() not in r["gpu"].lower() or args.type not in r["dtype"] or args.source not in r["source"]:
+            is_of_device = re.search(rf"\b{re.escape(args.device)}", r["gpu"], re.IGNORECASE)  # B200 is no GB200
+            if not is_of_device or args.type not in r["dtype"] or args.source not in r["source"]:
                 continue
             rows.append((int(r["m"]), int(r["n"]), int(r["k"]), int(r["batch"] or 1), float(r["time_us"]) * 1e-6))
     if not rows:
         return 2
     sample = random.Random(1).sample(rows, min(SAMPLE, len(rows)))
 
-    def loss(p):
-        return sum(abs(math.log(product_time(p, args, *r[:4], element) / r[4])) for r in sample) / len(sample)
+    p = {"launch": 4e-6, "ramp": 200, "efficiency": 0.8, "tile_128": 0.9, "tile_64": 0.75, "memory": 0.85}
+    for fixed in args.fixed:
+        name, value = fixed.split("=")
+        if name not in p:
+            sys.exit(f"fit_kernels: --fixed {fixed}: the parameters are {', '.join(p)}")
+        p[name] = float(value)
+    fitted = [name for name in p if name not in {fixed.split("=")[0] for fixed in args.fixed}]
 
-    _, p = search([4e-6, 200, 0.8, 0.9, 0.75, 0.85], {2, 3, 4, 5}, loss)
+    def all_with(values):
+        return list((p | dict(zip(fitted, values))).values())
+
+    def loss(values):
+        tried = all_with(values)
+        return sum(abs(math.log(product_time(tried, args, *r[:4], element) / r[4])) for r in sample) / len(sample)
+
+    shares = {i for i, name in enumerate(fitted) if name not in ("launch", "ramp")}
+    p = all_with(search([p[name] for name in fitted], shares, loss)[1])
     print(f"launch {p[0] * 1e6:.1f} us, ramp {p[1]:.0f}, efficiency {p[2]:.3f}, tile_128 {p[3]:.2f}, tile_64 {p[4]:.2f}, "
           f"memory {p[5]:.2f}")
     print(report([product_time(p, args, *r[:4], element) / r[4] - 1 for r in rows]))
@@ -264,6 +279,10 @@ def main():
     products.add_argument("--peak", type=float, required=True)
     products.add_argument("--processors", type=int, required=True)
     products.add_argument("--bandwidth", type=float, required=True)
+    products.add_argument("--cast-launch", type=float, default=0,
+                          help="of a kernel before each that casts its first operand from 16 to 8 bits, in seconds")
+    products.add_argument("--fixed", action="append", default=[], metavar="NAME=VALUE",
+                          help="a parameter that is not fitted, such as launch=5e-6; may be given again")
     products.set_defaults(run=fit_products)
     attention = what.add_parser("attention")
     attention.add_argument("table")

@@ -218,7 +218,7 @@ GOALS = (
     ("collectives", "from 1 MiB, one node", r".* 1 node from", "mape", 8, "7.0 % on all 4,262 rows that we know; of those here many are of 1 to 4 MiB, where sources differ by a factor of 3 on the same machine"),
     ("collectives", "from 1 MiB, several nodes", r".* \d+ nodes from", "mape", 15, ""),
     ("collectives", "below 1 MiB", r".* below", "mape", 20, "sources that differ by a factor of 3 on the same machine"),
-    ("kernels", "matrix products", r".* (grouped_)?gemm ", "median", 8, "fp8 products of inference engines on Blackwell; grouped ones of PyTorch, which hide what they move"),
+    ("kernels", "matrix products", r".* (grouped_)?gemm ", "median", 8, "PyTorch's and XLA's fp8 products on H100; grouped ones of PyTorch, which hide what they move"),
     ("kernels", "attention", r".* attention_", "median", 10, "kernels of 30 ms and more, whose clocks fall"),
     ("kernels", "memory-bound", r".* memory-bound", "median", 12, "norms differ by library"),
 )
@@ -337,7 +337,7 @@ NOT_MODELLED = """## Where it is off, and why
   predictions are 60 % below one, 20 % above the other).
 - Small kernels: activations and rotations of few rows, whose launches are of 1 to 3 us (sources round to 1 us). Norms differ by library: on Blackwell cuDNN's
   move 0.8 of the bandwidth forward and 0.55 backward, PyTorch's 0.56 and 0.26; here all are alike.
-- fp8 products of inference engines on Blackwell above 4 Tflop, which run at 0.35 to 0.4 of the peak there and must be faster in training.
+- fp8 products of inference engines above 4 Tflop, 15 to 50 % too fast: they run at 0.35 to 0.4 of the peak on Blackwell and at 0.3 on H100, where long ones seem to be throttled. XLA's fp8 table of H100 has rates above the peak.
 - Attention kernels of 30 ms and more, whose clocks fall as in a training loop; PyTorch's grouped products on H100, which hide what they move.
 - Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up; compiled steps with many
   parameters, 15 to 25 % too low (their backward passes seem to give little back before they end); tensors of nanotron that are freed late.

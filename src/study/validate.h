@@ -48,6 +48,9 @@ std::string collective_name(const std::string& text);
 double sender_seconds(const Study& study, std::int64_t bytes, double delivered);
 // The kernel as the models' own builder would give it. Throws Error for operations that no model has.
 Work work_of(const MeasuredKernel& kernel, const std::string& where);
+// The kernel that was timed with it, in front of it: where sgl_kernel multiplies in 8 bits (AIConfigurator's
+// tables), what casts the rows of 16 that it begins with, each by its own scale.
+std::optional<Work> timed_before(const MeasuredKernel& kernel);
 // The same as a kernel in a layer of a serving engine does it, where the row is of one: what the kernels
 // before have left in the device's L2 cache counts as the fewer bytes that its memory would move meanwhile,
 // and rows of norms as those that fill multiprocessors.

@@ -20,9 +20,16 @@ double share_of_peak(const Work& work, Time time, const Device& device) {
   return static_cast<double>(work.flops.value) / in_seconds(time) / peak->second.value;
 }
 
+Time casts_before(const Work& work, const CostModel& cost) {
+  Work product = work;
+  product.scaling = Scaling::done;
+  return cost.time(work) - cost.time(product);
+}
+
 }  // namespace
 
-ProfileUse apply_profile(const Profile& profile, const Device& device, const Model& model, Graph& graph) {
+ProfileUse apply_profile(const Profile& profile, const Device& device, const CostModel& cost,
+                         const Model& model, Graph& graph) {
   const ProfileTimes times(profile, device);
   const EventNames names(model, graph);
   // Equal work may have different names and phases and so different measured times: a node's work is split by
@@ -52,7 +59,7 @@ ProfileUse apply_profile(const Profile& profile, const Device& device, const Mod
           found->second = shared->second;
           if (is_first) {
             Work work = graph.works[old];
-            work.measured = time->time;
+            work.measured = time->time + (time->of_product ? casts_before(work, cost) : Time(0));
             work.interpolated = time->interpolated;
             graph.works.push_back(std::move(work));
           }

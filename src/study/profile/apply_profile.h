@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cost/cost.h"
 #include "ir/graph.h"
 #include "ir/machine.h"
 #include "ir/model.h"
@@ -18,9 +19,11 @@ struct ProfileUse {
   std::string fastest;         // of these, the fastest, with its time and rate
 };
 
-// `graph` was lowered from `model` for a machine whose usual device is `device`. Cost: O(nodes), and as
-// ProfileTimes::find per distinct name and work.
-ProfileUse apply_profile(const Profile& profile, const Device& device, const Model& model, Graph& graph);
+// `graph` was lowered from `model` for a machine whose usual device is `device`, which computes as `cost`
+// says where it does more than was measured: of operands of 8 bits and fewer that an operator casts before a
+// product that was measured alone. Cost: O(nodes), and as ProfileTimes::find per distinct name and work.
+ProfileUse apply_profile(const Profile& profile, const Device& device, const CostModel& cost,
+                         const Model& model, Graph& graph);
 
 // "times.csv: measured times of 12 of 14 distinct computations, the other 2 are modelled".
 std::string describe(const ProfileUse& use, const Profile& profile);

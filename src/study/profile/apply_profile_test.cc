@@ -188,6 +188,38 @@ TEST(ProfileTimes, AProductIsFoundByItsShapeAlone) {
       << "what was measured for the operator goes before";
 }
 
+// As of a trace of PyTorch's, whose _scaled_mm gets operands that are cast already.
+TEST(ApplyProfile, WhatIsCastBeforeAMeasuredProductIsModelled) {
+  const Study study = prepare_study(read_study(
+      Config::parse("model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 1, batch: 4, precision: fp8}\n",
+                    "study.yaml", {})));
+  const auto cost = make_cost_model(study.compute, study.machine.device);
+  const auto modelled = run_study(study);
+  const auto is_product = [](const Work& work) { return work.dtype == DType::fp8 && work.gemms.size() == 1; };
+  const auto first = std::ranges::find_if(modelled.graph.works, is_product);
+  ASSERT_NE(first, modelled.graph.works.end());
+  const Time measured = microseconds(50);
+  Study profiled = study;
+  profiled.profile = {"times.csv", {{product_key(first->gemms.front(), DType::fp8), {measured}}}};
+  int cast = 0;
+  for (const Work& work : run_study(profiled).graph.works) {
+    if (!work.measured || work.interpolated) continue;
+    ASSERT_EQ(work.gemms.front(), first->gemms.front());
+    Work product = work;
+    product.measured.reset();
+    const Time whole = cost->time(product);
+    product.scaling = Scaling::done;
+    EXPECT_EQ(*work.measured, measured + whole - cost->time(product));
+    cast += *work.measured > measured ? 1 : 0;
+  }
+  EXPECT_GT(cast, 0);
+  // What was measured for the operator has its casts in it.
+  const JobEvent event = list_events(modelled, *cost).computations.front();
+  profiled.profile = {"times.csv", {{key_of(event.name, event.phase, event.work), {measured}}}};
+  for (const Work& work : run_study(profiled).graph.works)
+    EXPECT_TRUE(!work.measured || *work.measured == measured);
+}
+
 TEST(ApplyProfile, TheResultSaysWhichShareWasMeasured) {
   const Study study = study_on_dgx("gpt2-345m", kPlan);
   const auto modelled = run_study(study);

@@ -94,11 +94,11 @@ std::optional<ProfileTimes::Found> ProfileTimes::find(const ComputationKey& key,
   const ComputationKey product = single ? product_key(work.gemms.front(), work.dtype) : ComputationKey{};
   if (single) {
     if (const auto exact = times_.find(product); exact != times_.end())
-      return Found{exact->second, false, &exact->first};
+      return Found{exact->second, false, &exact->first, true};
   }
   if (const auto time = between(key)) return Found{*time, true};
   if (single) {
-    if (const auto time = between(product)) return Found{*time, true};
+    if (const auto time = between(product)) return Found{*time, true, nullptr, true};
   }
   return std::nullopt;
 }

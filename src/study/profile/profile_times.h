@@ -21,6 +21,7 @@ class ProfileTimes {
     Time time;
     bool interpolated = false;
     const ComputationKey* key = nullptr;  // of the profile, where it was measured
+    bool of_product = false;              // alone, whatever the operator does before
   };
   // A time that was measured for the computation; of a single product, for the product; else between the
   // nearest that enclose it. O(log computations), and O(computations of the family) to interpolate.

@@ -150,10 +150,10 @@ void explain_utilization(Run& run) {
       to_text(FlopRate(model_flops(run) / seconds)), to_text(FlopRate(full_model_flops(run) / seconds))));
 }
 
-void use_profile(Run& run) {
+void use_profile(Run& run, const CostModel& cost) {
   const Profile& profile = run.study.profile;
   if (profile.file.empty()) return;
-  const ProfileUse use = apply_profile(profile, run.study.machine.device, run.model, run.graph);
+  const ProfileUse use = apply_profile(profile, run.study.machine.device, cost, run.model, run.graph);
   (use.measured + use.interpolated > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
   if (std::string warning = warn_of_short_times(use, profile, run.study.machine.device); !warning.empty())
     run.warnings.push_back(std::move(warning));
@@ -173,10 +173,12 @@ void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
   run.graph = std::move(job.graph);
 }
 
-LoweredJob lower_measured_job(const Run& run, std::int64_t iterations, Written written) {
+LoweredJob lower_measured_job(const Run& run, const CostModel& cost, std::int64_t iterations,
+                              Written written) {
   LoweredJob job = lower_job(run, iterations, written);
   const Study& study = run.study;
-  if (!study.profile.file.empty()) apply_profile(study.profile, study.machine.device, run.model, job.graph);
+  if (!study.profile.file.empty())
+    apply_profile(study.profile, study.machine.device, cost, run.model, job.graph);
   return job;
 }
 
@@ -193,7 +195,7 @@ SteadyPlay steady_state_of(const Run& run, const Study& study, const CostModel& 
   times.intervals = false;
   std::map<std::int64_t, Result> results;
   const auto play = [&](std::int64_t iterations, const SimulationOptions& how) {
-    return simulate(lower_measured_job(run, iterations, written).graph, study, cost, how);
+    return simulate(lower_measured_job(run, cost, iterations, written).graph, study, cost, how);
   };
   SteadyPlay found;
   found.steady = find_steady_state(
@@ -216,7 +218,7 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
   // The graph that was lowered first has fewer iterations than it takes: it is made again with enough, and so
   // is what hangs on it.
   if (steady.iterations != run.iterations) {
-    LoweredJob job = lower_measured_job(run, steady.iterations, written);
+    LoweredJob job = lower_measured_job(run, cost, steady.iterations, written);
     set_job(run, steady.iterations, job);
     set_memory_limits(run);
   }
@@ -312,7 +314,7 @@ Run lower_study(const Study& study, const CostModel& cost, Progress& progress, W
   Run run = lower_bare_study(study, cost, progress, written);
   set_peak(run, cost);
   add_notes(run, cost);
-  use_profile(run);
+  use_profile(run, cost);
   add_model_warnings(run);
   return run;
 }

@@ -80,6 +80,7 @@ Work product(const MeasuredKernel& k, DType dtype, std::int64_t count) {
   Work work;
   work.kind = WorkKind::matrix;
   work.dtype = dtype;
+  work.scaling = Scaling::done;  // casts of narrow operands are other kernels
   // Groups are kernels of their own, a batch is one.
   work.gemms = {{k.m, k.n, k.k, count, spelled_operation(k.operation) == "grouped_gemm"}};
   work.flops = Flops(2 * work.gemms.front().macs());
@@ -507,6 +508,17 @@ Work work_of(const MeasuredKernel& kernel, const std::string& where) {
   throw Error(
       where, fmt::format("no model has a kernel '{:.60}'", operation),
       "known are gemm, grouped_gemm, attention_fwd, attention_bwd, norms, add, emb, attn_rope, mlp_act");
+}
+
+std::optional<Work> timed_before(const MeasuredKernel& k) {
+  if (k.notes.find("sgl_kernel_fp8") == std::string::npos) return std::nullopt;
+  constexpr std::int64_t kReadAndWritten =
+      2 + 1;  // once: what a row's largest element was found in is cached
+  Work cast;
+  cast.kind = WorkKind::copy;
+  cast.dtype = DType::bf16;
+  cast.bytes = Bytes(k.batch * k.m * k.k * kReadAndWritten);
+  return cast;
 }
 
 }  // namespace armilla

@@ -257,8 +257,10 @@ class Validator {
     if (work.kind == WorkKind::matrix && !cost.computes_in(work.dtype))
       throw Error(row.measured.where,
                   fmt::format("{} does not compute in {}", kernel.device, name_of(work.dtype)));
-    row.predicted =
-        in_seconds(cost.time(within_layer(work, kernel, device(kernel.device, row.measured.where))));
+    const Device& of = device(kernel.device, row.measured.where);
+    Time time = cost.time(within_layer(work, kernel, of));
+    if (const std::optional<Work> before = timed_before(kernel)) time += cost.time(*before);
+    row.predicted = in_seconds(time);
     row.work = work.kind == WorkKind::matrix ? static_cast<double>(work.flops.value)
                                              : static_cast<double>(work.bytes.value);
     row.study = fmt::format("{} flops, {}", work.flops.value, to_text(work.bytes));

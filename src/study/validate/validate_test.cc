@@ -606,6 +606,27 @@ TEST(Validate, KernelsAreOfTypesAndHeadsThatThereAre) {
   EXPECT_EQ(work_of(kernel, "k.csv:2").dtype, DType::fp64);
 }
 
+TEST(Validate, CastsOf8BitsAreTimedWithAProductOnlyWhereItsTableDoes) {
+  const Validation validation = validate({parse_measurements(
+      "op,gpu,dtype,m,n,k,time_us,notes\n"
+      "gemm,H100,fp8xfp8->bf16,8192,4096,4096,400,kernel\n"
+      "gemm,H100,fp8xfp8->bf16,8192,4096,4096,400,sglang_sgl_kernel_fp8_scaled_mm; per-token scale\n",
+      "k.csv")});
+  Work product;
+  product.kind = WorkKind::matrix;
+  product.dtype = DType::fp8;
+  product.scaling = Scaling::done;
+  product.gemms = {{8192, 4096, 4096}};
+  product.flops = Flops(2 * product.gemms.front().macs());
+  const auto cost = make_cost_model({"kernels", {{"sustained", {"false", "test"}}}, "test"},
+                                    load_device("h100-sxm", "test"));
+  const Time alone = cost->time(product);
+  EXPECT_EQ(*validation.rows[0].predicted, in_seconds(alone));
+  // Read in 2 bytes and written in 1, at 0.9 of 3.35 TB/s, by a kernel that takes 2 us to begin.
+  EXPECT_NEAR(*validation.rows[1].predicted - in_seconds(alone), 2e-6 + 3.0 * 8192 * 4096 / (0.9 * 3.35e12),
+              1e-11);
+}
+
 TEST(Validate, ACellThatCannotBeReadCostsItsRow) {
   const Validation validation = validate({parse_measurements(
       "system,gpus,collective,bytes,time_us\nA100,8,AllReduce,1048576,90\nA100,8,all_reduce,1048576,90\n"
