@@ -9,6 +9,8 @@ All minimise the mean of |log(predicted / measured)| by a pattern search from se
 the same in every run; the residuals that are printed are over all rows.
 
     tools/fit_kernels.py products kernels.csv --device h100 --type bf16xbf16 --peak 989.4e12 --processors 132 --bandwidth 3.35e12
+    tools/fit_kernels.py products kernels.csv --device H100 --type fp8xfp8 --peak 1979e12 --processors 132 --bandwidth 3.35e12 \
+        --cast-launch 2e-6 --fixed launch=5e-6 --fixed memory=0.9 --fixed ramp=0 --fixed tile_128=0.98 --fixed tile_64=0.6
     tools/fit_kernels.py attention kernels.csv --device H200 --type bfloat16 --peak 989.4e12 --processors 132 --launch 5e-6
     tools/fit_kernels.py collectives collectives.csv --system H100-SXM --bandwidth 450e9 --in-switch-from 5
 
