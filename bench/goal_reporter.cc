@@ -8,6 +8,13 @@ namespace {
 constexpr const char* kGoal = "goal";
 constexpr const char* kRate = "per_second";
 
+// "12.3 million" as well as "0.42".
+std::string amount_text(double amount) {
+  constexpr double kMillion = 1e6;
+  return amount >= kMillion ? fmt::format("{:.3g} million", amount / kMillion)
+                            : fmt::format("{:.4g}", amount);
+}
+
 }  // namespace
 
 void set_goal(benchmark::State& state, std::string_view unit, double count, double goal) {
@@ -27,12 +34,13 @@ bool GoalReporter::finish() {
   for (const Run& run : runs_) {
     const auto rate = run.counters.find(kRate);
     const auto goal = run.counters.find(kGoal);
-    if (rate == run.counters.end() || goal == run.counters.end()) continue;
+    if (rate == run.counters.end() || goal == run.counters.end() || run.run_type != Run::RT_Iteration)
+      continue;
     const double share = rate->second / goal->second;
     met = met && share >= 1;
-    GetOutputStream() << fmt::format("{:<44} {:>8.2f} / {:.2f} million {}/s = {:.2f}{}\n",
-                                     run.benchmark_name(), rate->second / 1e6, goal->second / 1e6,
-                                     run.report_label, share, share >= 1 ? "" : "  MISSED");
+    GetOutputStream() << fmt::format("{:<44} {:>12} / {} {}/s = {:.2f}{}\n", run.benchmark_name(),
+                                     amount_text(rate->second), amount_text(goal->second), run.report_label,
+                                     share, share >= 1 ? "" : "  MISSED");
   }
   return met;
 }
