@@ -410,6 +410,13 @@ bool repeats(const Program& program, std::uint32_t node, std::uint32_t period) {
 
 std::int64_t host_issues(const Graph& graph, const Program& program, std::uint32_t node) {
   if (program.has_parts(node)) return std::ssize(graph.parts[program.parts[node]]);
+  const std::int64_t to_begin = host_issues_to_begin(graph, program, node);
+  const bool goes_on = to_begin > 0 && program.kind[node] == NodeKind::compute;
+  return to_begin + (goes_on ? graph.works[program.payload[node]].issues_behind : 0);
+}
+
+std::int64_t host_issues_to_begin(const Graph& graph, const Program& program, std::uint32_t node) {
+  if (program.has_parts(node)) return graph.parts[program.parts[node]].empty() ? 0 : 1;
   if (program.lane[node] != Lane::device && program.lane[node] != Lane::communication) return 0;
   const std::uint64_t payload = program.payload[node];
   if (program.kind[node] == NodeKind::compute) return graph.works[payload].issues;

@@ -200,8 +200,10 @@ struct Graph {
   std::vector<std::string> layers;
 };
 
-// How many nodes' time a host that issues nodes (Program::issue_time) needs for this one.
+// How many nodes' time a host that issues nodes (Program::issue_time) needs for this one, and until it may
+// begin: with the first of its parts.
 std::int64_t host_issues(const Graph& graph, const Program& program, std::uint32_t node);
+std::int64_t host_issues_to_begin(const Graph& graph, const Program& program, std::uint32_t node);
 
 // Resolves peers of point-to-point messages. O(ranks) to make, O(1) per question.
 class Peers {

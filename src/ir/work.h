@@ -75,8 +75,10 @@ struct Work {
   bool interpolated = false;       // `measured` lies between measured neighbours
   Kernel kernel = Kernel::any;
   Scaling scaling = Scaling::delayed;  // where `dtype` is narrower than 16 bits
-  // A host that issues nodes (Program::issue_time) needs as long for it as for so many of them.
+  // A host that issues nodes (Program::issue_time) needs as long for it as for so many of them before it may
+  // begin, and as for so many more before it issues the next node.
   std::int32_t issues = 1;
+  std::int32_t issues_behind = 0;
 
   friend bool operator==(const Work&, const Work&) = default;
 };

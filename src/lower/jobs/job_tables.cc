@@ -38,6 +38,7 @@ std::size_t JobTables::WorkHash::operator()(const Work& work) const {
   mix(work.bytes.value);
   mix(static_cast<std::int64_t>(work.kernel));
   mix(work.issues);
+  mix(work.issues_behind);
   for (const Gemm& gemm : work.gemms) {
     for (const std::int64_t size : {gemm.m, gemm.n, gemm.k, gemm.count}) mix(size);
   }

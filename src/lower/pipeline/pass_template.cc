@@ -30,19 +30,23 @@ std::int64_t experts_quantised_by(const Work& work) {
 }
 
 // Transformer Engine's GroupedLinear calls cuBLAS for every expert (nvte_multi_stream_cublas_gemm), with a
-// view, an operand and a hook of its own, which keeps an eager host six sevenths as long as an operator
-// (docs/models/kernels.md). The device's time for all of them is that of the work.
-std::int32_t issues_of(const PassStep& step, const Work& work, const Plan& plan) {
-  if (plan.host != Host::eager || issue_time_of(plan) == Time(0)) return 1;
-  constexpr std::int64_t kOperators = 6, kProducts = 7;
-  const std::int64_t products = plan.framework == Framework::megatron ? step.products - 1 : 0;
-  return static_cast<std::int32_t>(1 + experts_quantised_by(work) +
-                                   (products * kOperators + kProducts / 2) / kProducts);  // to the nearest
+// view, an operand and a hook of its own, which keeps an eager host as long as an operator
+// (docs/models/kernels.md). The device begins with the first: however long each takes it, what comes behind
+// waits for the later of the device and the host. Quantised they are before, all of them.
+void set_issues(const PassStep& step, Work& work, const Plan& plan) {
+  if (plan.host != Host::eager || issue_time_of(plan) == Time(0)) return;
+  work.issues = static_cast<std::int32_t>(1 + experts_quantised_by(work));
+  if (plan.framework == Framework::megatron) work.issues_behind = step.products - 1;
 }
 
 // PyTorch's collectives of tensor parallelism go through autograd and wrappers: an eager host needs for one
-// what it needs for three operators (docs/models/kernels.md).
+// what it needs for three operators. Megatron's gathers, copies and reads how many tokens go where, and the
+// device does nothing until the exchange is issued, as long as for six, unless a graph does most of it
+// (docs/models/kernels.md).
 std::int32_t issues_of(const PassStep& step, const Plan& plan) {
+  if (step.counted_on_device && plan.host == Host::eager && plan.framework == Framework::megatron &&
+      !plan.cuda_graph_scope.has(Part::moe_preprocess))
+    return 6;
   return keeps_exchanges_in_order(plan) && step.axis == GroupAxis::tensor ? 3 : 1;
 }
 
@@ -110,7 +114,6 @@ class TemplateBuilder {
         keeps_exchanges_in_order(plan_) && last_computation_ != kLeftOut)
       needs.steps.push_back(last_computation_);
     made.kind = step.kind;
-    if (step.kind == NodeKind::compute) made.issues = issues_of(step, model_.works[step.work], plan_);
     made.payload = payload(step, made.issues);
     if (step.kind == NodeKind::collective) made.family = family_of(step);
     place(made, needs);
@@ -165,10 +168,11 @@ class TemplateBuilder {
 
   // Works, collectives and messages are entries of the job's tables; equal ones are one entry, whichever
   // block they are from.
-  std::uint64_t payload(const PassStep& step, std::int32_t issues) {
+  std::uint64_t payload(const PassStep& step, std::int32_t& issues) {
     if (step.kind == NodeKind::compute) {
       Work work = model_.works[step.work];
-      work.issues = issues;
+      set_issues(step, work, plan_);
+      issues = work.issues + work.issues_behind;
       return tables_.work(work);
     }
     if (step.kind == NodeKind::collective) {

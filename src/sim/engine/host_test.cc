@@ -19,6 +19,7 @@ Graph with_host_nodes(const Graph& graph, Time issue) {
     const Program original = std::exchange(program, {});
     std::vector<std::uint32_t> place, issued;
     std::set<std::uint32_t> awaited;
+    std::int64_t behind = 0;
     // Marks the receives that it finds.
     const auto stops_at = [&](std::uint32_t node) {
       bool stops = original.kind[node] == NodeKind::collective &&
@@ -33,12 +34,21 @@ Graph with_host_nodes(const Graph& graph, Time issue) {
     for (std::uint32_t node = 0; node < original.size(); ++node) {
       std::vector<std::uint32_t> dependences;
       for (const std::uint32_t before : original.dependences(node)) dependences.push_back(place[before]);
+      const bool is_issued =
+          original.lane[node] == Lane::device || original.lane[node] == Lane::communication;
+      // Nothing waits for what the host does behind the last one.
+      if (is_issued && behind > 0) {
+        issued.assign(1, program.add(NodeKind::delay, Phase::other, 1, -1,
+                                     static_cast<std::uint64_t>((behind * issue).value), issued));
+        program.lane.back() = Lane::host;
+      }
+      if (is_issued) behind = 0;
       if (original.has_parts(node)) {
         if (!issued.empty()) dependences.push_back(issued.front());
-      } else if (original.lane[node] == Lane::device || original.lane[node] == Lane::communication) {
+      } else if (is_issued) {
         std::vector<std::uint32_t> before = issued;
         if (stops_at(node)) before.insert(before.end(), dependences.begin(), dependences.end());
-        const Time taken = host_issues(graph, original, node) * issue;
+        const Time taken = host_issues_to_begin(graph, original, node) * issue;
         issued.assign(1, program.add(NodeKind::delay, Phase::other, 1, -1,
                                      static_cast<std::uint64_t>(taken.value), before));
         program.lane.back() = Lane::host;
@@ -47,6 +57,8 @@ Graph with_host_nodes(const Graph& graph, Time issue) {
       place.push_back(
           program.add(original.kind[node], Phase::other, 1, -1, original.payload[node], dependences));
       program.lane.back() = original.lane[node];
+      if (is_issued && !original.has_parts(node))
+        behind = host_issues(graph, original, node) - host_issues_to_begin(graph, original, node);
     }
   }
   return explicit_graph;
@@ -70,6 +82,7 @@ TEST(Host, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
         Work& work = graph.works.emplace_back();
         work.measured = Time(static_cast<std::int64_t>(duration));
         work.issues = static_cast<std::int32_t>(1 + random() % 4);
+        work.issues_behind = static_cast<std::int32_t>(random() % 3);
       }
       const std::uint32_t node = program.add(is_work ? NodeKind::compute : NodeKind::delay, Phase::other, 1,
                                              -1, is_work ? graph.works.size() - 1 : duration, before);
@@ -171,6 +184,32 @@ TEST(Host, WaitsForMessages) {
     later += stopped.iteration > ahead ? 1 : 0;
   }
   EXPECT_GT(later, 20);
+}
+
+// A node for all of them takes as long as one for each: whoever is slower, what follows waits for.
+TEST(Host, TheDeviceBeginsWithTheFirstOfSeveralCalls) {
+  const auto time_of = [](std::int32_t calls, Time each, bool as_one, Time issue) {
+    Graph graph = graph_with(1, {}, microseconds(2));
+    Program& program = graph.programs.front();
+    program.issue_time = issue;
+    for (int i = 0; i < (as_one ? 1 : calls); ++i) {
+      Work& work = graph.works.emplace_back();
+      work.measured = as_one ? each * calls : each;
+      if (as_one) work.issues_behind = calls - 1;
+      program.add(NodeKind::compute, Phase::other, 1, -1, graph.works.size() - 1, {});
+    }
+    const std::uint32_t last = program.size() - 1;
+    program.add(NodeKind::delay, Phase::other, 1, -1, 500'000, std::span(&last, 1));
+    return simulate(graph, study_of({}), NoCost(), {}).iteration;
+  };
+  // Behind the graph's own node issued at 6; the fourth at 15, what follows at 18; or computed until 26.
+  EXPECT_EQ(time_of(4, microseconds(1), true, microseconds(3)), nanoseconds(18'500));
+  EXPECT_EQ(time_of(4, microseconds(5), true, microseconds(3)), nanoseconds(26'500));
+  for (std::int64_t each = 1; each < 6; ++each) {
+    for (const std::int32_t calls : {1, 2, 7})
+      EXPECT_EQ(time_of(calls, microseconds(each), true, microseconds(3)),
+                time_of(calls, microseconds(each), false, microseconds(3)));
+  }
 }
 
 TEST(Host, WaitingForTheHostIsNeitherComputingNorCommunicating) {

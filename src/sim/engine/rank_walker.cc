@@ -382,7 +382,7 @@ void RankWalker::pass_awaited(Rank& rank) {
   // It issues the node itself, or its first part, and waits for what that needs, so it is there as long
   // before; all that follows is later by the wait.
   const std::uint32_t written = written_node(rank, rank.awaited);
-  const std::int64_t own = program.has_parts(written) ? 1 : host_issues(context_.graph, program, written);
+  const std::int64_t own = host_issues_to_begin(context_.graph, program, written);
   const Time there = issued_at(rank, rank.awaited) - saturating_multiply(program.issue_time, own);
   if (there < now) rank.host_shift += now - there;
   rank.passed = rank.awaited + 1;

@@ -7,18 +7,14 @@
 namespace armilla {
 namespace {
 
-// How many the host has issued with each node, the first of its parts; 0 where it does not issue it.
+// How many the host has issued when each node may begin; 0 where it does not issue it.
 std::vector<std::int64_t> issues_of(const Graph& graph, const Program& program) {
   std::vector<std::int64_t> issues(program.size());
   std::int64_t count = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
-    const std::int64_t own = host_issues(graph, program, node);
-    if (program.has_parts(node)) {
-      issues[node] = count + std::min<std::int64_t>(own, 1);
-    } else if (own > 0) {
-      issues[node] = count + own;
-    }
-    count += own;
+    const std::int64_t to_begin = host_issues_to_begin(graph, program, node);
+    if (to_begin > 0 || program.has_parts(node)) issues[node] = count + to_begin;
+    count += host_issues(graph, program, node);
   }
   return issues;
 }
@@ -32,7 +28,8 @@ bool stops_hosts(const Graph& graph) {
 bool concerns_hosts(const Graph& graph) {
   return stops_hosts(graph) ||
          std::ranges::any_of(graph.collectives, [](const auto& call) { return call.issues > 1; }) ||
-         std::ranges::any_of(graph.works, [](const auto& work) { return work.issues > 1; });
+         std::ranges::any_of(graph.works,
+                             [](const auto& work) { return work.issues > 1 || work.issues_behind > 0; });
 }
 
 // Of nodes that a host issues: where it stops.

@@ -498,6 +498,7 @@ void RandomJobs::add_computation() {
     work.flops = Flops(100 * (1 + pick(ties_ ? 1 : 3)));
     // Some take the host longer (without a draw of their own).
     work.issues = work.flops.value == 200 ? 3 : 1;
+    work.issues_behind = work.flops.value == 300 ? 2 : 0;
     job_.graph.works.push_back(work);
     append(p, NodeKind::compute, job_.graph.works.size() - 1);
   }

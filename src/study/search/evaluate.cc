@@ -75,6 +75,7 @@ void time_chain(const Graph& graph, const RankClass& ranks, SlotTime& time) {
   std::size_t behind = 0;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
     const std::int64_t issues = host_issues(graph, program, node);
+    const std::int64_t begin = time.issues + host_issues_to_begin(graph, program, node);
     time.issues += issues;
     const std::span<const std::uint32_t> waits = program.dependences(node);
     is_chain = is_chain && times[node] >= Time(0) && (issues > 0 || program.lane[node] == Lane::device) &&
@@ -82,15 +83,16 @@ void time_chain(const Graph& graph, const RankClass& ranks, SlotTime& time) {
                 std::ranges::find(waits, node - 1) != waits.end());
     // Of a call that takes the host longer the last issue begins it; what goes along with the one before is
     // begun by the same.
-    is_chain = is_chain && time.issues > 0 && time.issues <= kMostParts;
+    is_chain = is_chain && begin > 0 && time.issues <= kMostParts;
     if (!is_chain) continue;
-    time.parts.resize(static_cast<std::size_t>(time.issues));
+    time.parts.resize(static_cast<std::size_t>(begin));
     time.parts.back() += times[node];
     behind = program.lane[node] == Lane::device ? time.parts.size() : behind;
   }
   time.parts_behind = time.parts.size() - behind;
-  // The delay up to the last computation would stand for nothing.
-  if (is_chain && behind > 0) return;
+  // The delay up to the last computation would stand for nothing. What the host needs behind the last node
+  // is not waited for by what ends the block.
+  if (is_chain && behind > 0 && std::ssize(time.parts) == time.issues) return;
   time.parts.clear();
   time.parts_behind = 0;
 }
