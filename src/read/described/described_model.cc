@@ -185,6 +185,9 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
         : sequence == 0 ? "give smaller micro-batches"
                         : "give smaller micro-batches or a shorter sequence");
   }
+  if (options.sequence == 0 && d.sequence < d.longest_sequence)
+    model.notes.insert(model.notes.begin(), fmt::format("samples of {} tokens; the configuration allows {}",
+                                                        d.sequence, d.longest_sequence));
   check_targets(model, d);
   return model;
 }

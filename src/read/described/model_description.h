@@ -130,6 +130,8 @@ struct ModelDescription {
   StateSpace state_space;
   Adapters adapters;
   Recommendation recommendation;
+  std::int64_t longest_sequence =
+      0;                           // that the document allows where `sequence` is the reader's choice; or 0
   std::vector<std::string> notes;  // what the reader assumed
 
   std::string where;                                       // of the document

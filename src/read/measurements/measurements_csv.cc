@@ -243,9 +243,6 @@ const TableKind& kind_of_columns(const CsvTable& table) {
   if (with_times)
     throw Error(table.name + ":1", "neither 'collective' nor 'op' is among the columns",
                 "times in us are of collectives or of kernels (docs/validation.md)");
-  // One column that holds what separates others.
-  if (table.columns.size() == 1 && table.columns.front().find_first_of(";\t") != std::string::npos)
-    throw Error(table.name + ":1", "no commas are between the columns", "save it as CSV with commas");
   throw Error(table.name + ":1", "is not a table of measurements",
               "one of the columns step_time_s, peak_GiB and time_us must be there "
               "(docs/validation.md)");

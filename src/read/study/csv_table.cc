@@ -120,6 +120,9 @@ CsvTable parse_csv(std::string_view text, const std::string& name, Ragged ragged
   std::optional<CsvRecord> header = parser.next();
   if (!header) throw Error(name, "is empty", "expected a line with the names of the columns");
   for (const std::string& column : header->fields) table.columns.emplace_back(trimmed(column));
+  // One column that holds what separates others.
+  if (table.columns.size() == 1 && table.columns.front().find_first_of(";\t") != std::string::npos)
+    throw Error(table.where(*header), "no commas are between the columns", "save it as CSV with commas");
   for (auto column = table.columns.begin(); column != table.columns.end(); ++column) {
     if (std::find(table.columns.begin(), column, *column) != column)
       throw Error(table.where(*header), fmt::format("column '{:.60}' is there twice", *column));

@@ -30,8 +30,8 @@ struct CsvTable {
 // What becomes of a record with more or fewer fields than columns.
 enum class Ragged : std::uint8_t { refused, kept };
 
-// Throws Error with file:line for an unfinished quote, text behind one, a column that is there twice, and a
-// ragged record that is not kept.
+// Throws Error with file:line for an unfinished quote, text behind one, a column that is there twice, columns
+// between semicolons or tabs, and a ragged record that is not kept.
 CsvTable parse_csv(std::string_view text, const std::string& name, Ragged ragged = Ragged::refused);
 // What is wrong with such a record: "2 fields, the header has 27"; nothing where it is as it should be.
 std::string raggedness(const CsvTable& table, const CsvRecord& record);

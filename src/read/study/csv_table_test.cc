@@ -50,6 +50,9 @@ TEST(CsvTable, LinesAreCountedAcrossQuotesAndEmptyLines) {
 TEST(CsvTable, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(error_in_table(""), "t.csv: is empty\n  hint: expected a line with the names of the columns");
   EXPECT_EQ(error_in_table("a,b\n1\n"), "t.csv:2: 1 field, the header has 2");
+  for (const char* const text : {"a;b\n1;2\n", "a\tb\n1\t2\n"})
+    EXPECT_EQ(error_in_table(text),
+              "t.csv:1: no commas are between the columns\n  hint: save it as CSV with commas");
   EXPECT_EQ(error_in_table("a,b\n1,2,3"), "t.csv:2: 3 fields, the header has 2");
   EXPECT_EQ(error_in_table("a,b,a\n"), "t.csv:1: column 'a' is there twice");
   EXPECT_EQ(error_in_table("a\n\"x\n"), "t.csv:2: a quote is opened and never closed");

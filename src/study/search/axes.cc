@@ -58,12 +58,17 @@ Texts any_degree(const SpaceFacts& facts) {
   return texts(divisors(facts.ranks));
 }
 
-// Tensor parallelism does not leave the node: beyond it every layer would wait for the slower network. In
-// larger jobs a degree that does not divide the node would: of groups of 16 the fifth does in racks of 72.
+// Whether groups of so many ranks next to each other are in as few nodes as can be: of groups of 16 the fifth
+// is in two racks of 72.
+bool fits_nodes(std::int64_t group, const SpaceFacts& facts) {
+  return facts.ranks <= facts.node || facts.node % group == 0 || group % facts.node == 0;
+}
+
+// Tensor parallelism does not leave the node: beyond it every layer would wait for the slower network.
 Texts usual_tensor(const SpaceFacts& facts) {
   std::vector<std::int64_t> degrees = divisors(facts.ranks);
-  if (facts.ranks > facts.node) std::erase_if(degrees, [&](std::int64_t n) { return facts.node % n != 0; });
-  return fitting(std::move(degrees), facts.ranks, facts.model.heads);
+  std::erase_if(degrees, [&](std::int64_t n) { return !fits_nodes(n, facts); });
+  return fitting(std::move(degrees), std::min(facts.node, facts.ranks), facts.model.heads);
 }
 Texts usual_pipeline(const SpaceFacts& facts) {
   return fitting(divisors(facts.ranks), std::max<std::int64_t>(facts.model.layers, 1));
@@ -72,20 +77,30 @@ Texts usual_expert(const SpaceFacts& facts) {
   if (facts.model.experts == 0) return {"1"};
   // Tables may be dealt out unevenly.
   const bool tables = has_tables_for_experts(facts.model);
-  return fitting(divisors(facts.ranks), facts.model.experts, tables ? 0 : facts.model.experts);
+  std::vector<std::int64_t> degrees = divisors(facts.ranks);
+  std::erase_if(degrees, [&](std::int64_t n) { return !fits_nodes(n, facts); });
+  return fitting(std::move(degrees), facts.model.experts, tables ? 0 : facts.model.experts);
 }
 Texts any_expert(const SpaceFacts& facts) {
-  if (has_tables_for_experts(facts.model)) return usual_expert(facts);
+  if (has_tables_for_experts(facts.model)) return fitting(divisors(facts.ranks), facts.model.experts);
   return facts.model.experts == 0 ? Texts{"1"} : fitting(divisors(facts.model.experts), facts.ranks);
 }
-// Experts whole or divided as the layers around them, which is what `armilla run` does.
+// Experts whole or divided as the layers around them, which is what `armilla run` does; not where some of the
+// exchanges would be between parts of nodes.
 Texts usual_expert_tensor(const SpaceFacts& facts) {
   if (facts.model.experts == 0) return {};
   Texts degrees = {"1"};
   const Texts around =
       facts.tensor.empty() ? Texts{std::to_string(facts.study.request.tensor.value_or(1))} : facts.tensor;
+  const Texts experts =
+      facts.expert.empty() ? Texts{std::to_string(facts.study.request.plan.expert)} : facts.expert;
+  const auto fits = [&](const std::string& degree) {
+    return std::ranges::all_of(experts, [&](const std::string& expert) {
+      return fits_nodes(std::stoll(degree) * std::stoll(expert), facts);
+    });
+  };
   for (const std::string& degree : around) {
-    if (std::ranges::find(degrees, degree) == degrees.end()) degrees.push_back(degree);
+    if (std::ranges::find(degrees, degree) == degrees.end() && fits(degree)) degrees.push_back(degree);
   }
   return degrees;
 }

@@ -21,8 +21,8 @@ struct SpaceFacts {
   std::int64_t node = 1;             // ranks of the innermost dimension
   std::int64_t batch = 0;            // of a replica at most; 0: not known
   std::int64_t run_micro_batch = 0;  // what `armilla run` takes where nothing is searched; 0: not known
-  std::vector<std::string>
-      tensor;     // degrees of tensor parallelism that are tried; empty: the one of the study
+  // Degrees of tensor and of expert parallelism that are tried; empty: the one of the study.
+  std::vector<std::string> tensor, expert{};
   Parts parts{};  // of the model's layers that can be computed again
 };
 

@@ -79,6 +79,30 @@ TEST(SearchDefaults, TensorParallelismStaysWithinTheNode) {
   EXPECT_THAT(degrees("gb200-nvl72", 64), testing::ElementsAre("1", "2", "4", "8", "16", "32", "64"));
 }
 
+TEST(SearchDefaults, ExpertsAreNotExchangedBetweenPartsOfNodes) {
+  const auto tried = [](const std::string& key, const std::string& machine, const std::string& plan) {
+    return values_tried("plan." + key,
+                        "model: deepseek-v3\nmachine: " + machine + "\nplan: {ranks: 144" + plan + "}\n");
+  };
+  EXPECT_THAT(tried("expert", "gb200-nvl72", ""), testing::ElementsAre("1", "2", "4", "8"));
+  EXPECT_THAT(tried("expert_tensor", "gb200-nvl72", ""), testing::ElementsAre("1"));
+  EXPECT_THAT(tried("expert_tensor", "gb200-nvl72", ", expert: 4"), testing::ElementsAre("1", "2"));
+  EXPECT_THAT(tried("expert_tensor", "gb200-nvl72", ", expert: 16"), testing::ElementsAre("1"));
+  EXPECT_THAT(tried("expert", "gb200-nvl72", ", expert: [8, 16]"), testing::ElementsAre("8", "16"));
+  EXPECT_THAT(tried("expert", "gb200-nvl72", ", expert: any"), testing::Contains("16"));
+  EXPECT_THAT(tried("expert", "dgx-h100", ""), testing::ElementsAre("1", "2", "4", "8", "16"));
+  EXPECT_THAT(tried("expert_tensor", "dgx-h100", ""), testing::ElementsAre("1", "2", "4", "8"));
+}
+
+TEST(SearchDefaults, LoadsOfExpertsThatThereAreNotLeaveBoundsAsTheyAre) {
+  const std::string text = "model: gpt2-124m\nmachine: dgx-h100\nplan: {ranks: 4, global_batch: 8";
+  const SearchResult even = search_plans(search_of(text + "}\n"));
+  const SearchResult loaded = search_plans(search_of(text + ", expert_load: zipf}\n"));
+  EXPECT_GT(even.space.bounded, 0);
+  EXPECT_EQ(loaded.space.bounded, even.space.bounded);
+  EXPECT_EQ(loaded.ranking.front().iteration, even.ranking.front().iteration);
+}
+
 TEST(SearchDefaults, AnyPartsAreNoneAndThoseOfTheModel) {
   const auto parts = [](const std::string& model) {
     return values_tried(

@@ -352,6 +352,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
       if (axis.values.empty()) continue;
       // What later axes may be follows from it.
       if (row.key == "tensor") facts.tensor = axis.values;
+      if (row.key == "expert") facts.expert = axis.values;
       std::vector<PlanRequest> choices;
       for (const std::string& value : axis.values) {
         if (row.key == "schedule") {

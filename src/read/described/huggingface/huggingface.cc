@@ -13,6 +13,7 @@
 #include "read/described/described_model.h"
 #include "read/described/huggingface/huggingface_source.h"
 #include "read/study/mapping_yaml.h"
+#include "zoo/zoo.h"
 
 namespace armilla {
 namespace {
@@ -48,12 +49,9 @@ void read_dropout(HuggingfaceSource& s, std::string_view key) {
 void read_positions(HuggingfaceSource& s, std::string_view key, std::int64_t otherwise) {
   s.d.max_positions = otherwise;
   s.fields.count(s.d.max_positions, "max_positions", s.spelt(key), 1, INT32_MAX);
-  // Current models allow 128K tokens and more, but are trained on shorter samples for nearly all of the time;
-  // the note tells how to read the number.
+  // Current models allow 128K tokens and more, but are trained on shorter samples for nearly all of the time.
   s.d.sequence = std::min(s.d.max_positions, kLongestDefaultSequence);
-  if (s.d.sequence < s.d.max_positions)
-    s.d.notes.push_back(
-        fmt::format("samples of {} tokens; the configuration allows {}", s.d.sequence, s.d.max_positions));
+  s.d.longest_sequence = s.d.max_positions;
 }
 
 void read_common(HuggingfaceSource& s, const DecoderSizes& sizes) {
@@ -321,16 +319,43 @@ constexpr std::array kModelTypes = {
     ModelType{"vit", Family::vit, read_vit},
 };
 
+// Of other architectures, which no spelling error leads to.
+constexpr std::array<std::string_view, 8> kOtherTypes = {"bart",   "falcon", "gptj", "llava",
+                                                         "mllama", "mpt",    "phi",  "qwen"};
+
+// Those whose names begin with the words of a model_type: "gpt_oss" is of gpt-oss-20b.
+std::vector<std::string_view> zoo_models_of_type(std::string_view type) {
+  std::string joined(type);
+  std::erase(joined, '_');
+  std::vector<std::string_view> names;
+  for (const ZooModel& model : zoo_models()) {
+    std::string words;
+    for (const char c : model.name) {
+      if (c != '-')
+        words += c;
+      else if (words == joined)
+        names.push_back(model.name);
+    }
+  }
+  return names;
+}
+
 const ModelType& find_type(const Config& value) {
   const std::string name = value.text();
   for (const ModelType& type : kModelTypes) {
     if (type.name == name) return type;
   }
   const std::vector<std::string_view> known = huggingface_model_types();
-  const std::string list = fmt::format("known: {}", fmt::join(known, ", "));
-  const std::string nearest = suggest(name, std::span<const std::string_view>(known));
-  throw Error(value.where(), fmt::format("unknown model_type '{:.60}'", name),
-              nearest == list ? list : fmt::format("{} ({})", nearest, list));
+  std::string hint = fmt::format("known: {}", fmt::join(known, ", "));
+  const std::vector<std::string_view> by_name = zoo_models_of_type(name);
+  if (!by_name.empty()) {
+    hint = fmt::format("by name there {} {} ({})", by_name.size() == 1 ? "is" : "are",
+                       fmt::join(by_name, ", "), hint);
+  } else if (std::ranges::find(kOtherTypes, name) == kOtherTypes.end()) {
+    const std::string nearest = suggest(name, std::span<const std::string_view>(known));
+    if (nearest != hint) hint = fmt::format("{} ({})", nearest, hint);
+  }
+  throw Error(value.where(), fmt::format("unknown model_type '{:.60}'", name), hint);
 }
 
 // "config.json" says nothing: then the folder is called after the model.

@@ -1,6 +1,6 @@
 #include "read/described/huggingface/huggingface.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "base/error_testing.h"
 #include "read/described/described_model.h"
@@ -199,6 +199,9 @@ TEST(Huggingface, SaysWhatItTookAndWhatItDoesNotKnow) {
   const std::string text = kMistral;
   EXPECT_EQ(read_config(text).notes,
             std::vector<std::string>{"samples of 8192 tokens; the configuration allows 32768"});
+  ModelOptions shorter;
+  shorter.sequence = 4096;
+  EXPECT_EQ(read_config(text, shorter).notes, std::vector<std::string>());
   const auto notes_with = [&](const std::string& from, const std::string& to) {
     return read_config(std::string(text).replace(text.find(from), from.size(), to)).notes;
   };
@@ -259,6 +262,11 @@ TEST(Huggingface, WhatIsMissingOrWrongIsNamed) {
       "jamba, llama, mamba, mamba2, mistral, mixtral, mt5, nemotron_h, qwen2, qwen2_moe, qwen3, qwen3_moe, "
       "t5, "
       "vit)");
+  EXPECT_THAT(error_in_config(R"({"model_type": "gpt_oss"})"),
+              testing::HasSubstr("\n  hint: by name there are gpt-oss-120b, gpt-oss-20b (known: bert,"));
+  EXPECT_THAT(error_in_config(R"({"model_type": "phi3"})"),
+              testing::HasSubstr("\n  hint: by name there is phi-3-mini (known: bert,"));
+  EXPECT_THAT(error_in_config(R"({"model_type": "falcon"})"), testing::HasSubstr("\n  hint: known: bert,"));
   EXPECT_EQ(error_in_config(replaced("\"hidden_size\": 4096", "\"hidden_size\": null")),
             "some-model/config.json:5:18: hidden_size: is null\n"
             "  hint: give a number, or leave the key out for 4096");
