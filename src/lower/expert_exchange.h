@@ -31,6 +31,9 @@
 
 namespace armilla {
 
+// Whether some expert-parallel positions get more tokens than others. A skew of 0 makes all alike.
+bool is_uneven(const Plan& plan);
+
 DType dispatch_type(const Plan& plan, const ModelFacts& facts);
 
 // Without experts where every expert gets a copy.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
+#include "lower/expert_exchange.h"
 #include "lower/memory.h"
 #include "lower/memory/role_memory.h"
 #include "lower/plan.h"

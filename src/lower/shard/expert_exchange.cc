@@ -1,10 +1,10 @@
 #include "lower/expert_exchange.h"
-#include "base/checked.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "base/checked.h"
 #include "lower/shard/expert_load.h"
 #include "lower/shard_layout.h"
 
@@ -22,6 +22,10 @@ bool is_deduplicated(const Plan& plan, const ModelFacts& facts) {
 }
 
 }  // namespace
+
+bool is_uneven(const Plan& plan) {
+  return plan.expert_load != ExpertLoad::uniform && plan.expert > 1 && plan.expert_skew > 0;
+}
 
 DType dispatch_type(const Plan& plan, const ModelFacts& facts) {
   // A plan that names a type is obeyed; DeepSeek-V3's own fp8 dispatch counts only where the plan computes in

@@ -7,6 +7,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "lower/expert_exchange.h"
+
 namespace armilla {
 namespace {
 
@@ -75,10 +77,6 @@ std::vector<double> limited_loads(std::vector<double> weights, double highest) {
 
 double default_skew(ExpertLoad load) {
   return load == ExpertLoad::zipf ? 1 : load == ExpertLoad::random ? 0.2 : 0;
-}
-
-bool is_uneven(const Plan& plan) {
-  return plan.expert_load != ExpertLoad::uniform && plan.expert > 1 && plan.expert_skew > 0;
 }
 
 Share capacity_share(const Plan& plan) {

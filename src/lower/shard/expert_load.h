@@ -25,8 +25,6 @@ inline constexpr std::int64_t kMostUnevenExperts = 512;
 // Where none is given: the exponent of Zipf's own law, and a deviation of a fifth of the mean.
 double default_skew(ExpertLoad load);
 
-// A skew of 0 makes all alike.
-bool is_uneven(const Plan& plan);
 // Plan::expert_capacity, where there is one.
 Share capacity_share(const Plan& plan);
 // One per expert-parallel position; all 1 where loads are even. Facts without experts set no limit.

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "lower/expert_exchange.h"
+
 namespace armilla {
 namespace {
 

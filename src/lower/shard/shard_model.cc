@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "lower/expert_exchange.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
 #include "lower/shard/expert_load.h"

@@ -30,8 +30,8 @@ namespace {
 constexpr const char* kWhere = "plan";
 
 // Whether one division of the model and the usual device say all of it.
-bool is_uniform(const Plan& plan, const ModelFacts& model, const Machine& machine) {
-  return (plan.expert_load == ExpertLoad::uniform || model.experts == 0) && machine.others.empty();
+bool is_uniform(const Plan& plan, const Machine& machine) {
+  return !is_uneven(plan) && machine.others.empty();
 }
 
 // The pipeline's order depends on nothing else of a plan.
@@ -368,7 +368,7 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
   if (request.balance_stages) plan.stage_blocks = balance_stages(*made.model, plan, cost_, kWhere);
   check_plan_for_model(plan, *made.model, kWhere);
   resolve_exchange(made.model->facts, plan);
-  if (is_uniform(plan, made.model->facts, setting.machine)) made.sharded = sharded_of(plan, *made.model);
+  if (is_uniform(plan, setting.machine)) made.sharded = sharded_of(plan, *made.model);
   return made;
 }
 

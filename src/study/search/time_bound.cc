@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/tensor.h"
+#include "lower/expert_exchange.h"
 #include "lower/pipeline_schedule.h"
 
 namespace armilla {
@@ -17,7 +18,7 @@ Bytes least_size(std::int64_t elements, DType type) {
 // What the proof needs of all ranks: that a computation lasts what the cost model says, wherever it is.
 bool ranks_are_alike(const Study& setting, const Plan& plan) {
   return setting.machine.others.empty() && !setting.what_if.changes_simulation() &&
-         setting.profile.file.empty() && plan.expert_load == ExpertLoad::uniform;
+         setting.profile.file.empty() && !is_uneven(plan);
 }
 
 }  // namespace
