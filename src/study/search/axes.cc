@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/units_text.h"
 #include "lower/pipeline_schedule.h"
 #include "study/search.h"
 
@@ -58,16 +59,10 @@ Texts any_degree(const SpaceFacts& facts) {
   return texts(divisors(facts.ranks));
 }
 
-// Whether groups of so many ranks next to each other are in as few nodes as can be: of groups of 16 the fifth
-// is in two racks of 72.
-bool fits_nodes(std::int64_t group, const SpaceFacts& facts) {
-  return facts.ranks <= facts.node || facts.node % group == 0 || group % facts.node == 0;
-}
-
 // Tensor parallelism does not leave the node: beyond it every layer would wait for the slower network.
 Texts usual_tensor(const SpaceFacts& facts) {
   std::vector<std::int64_t> degrees = divisors(facts.ranks);
-  std::erase_if(degrees, [&](std::int64_t n) { return !fits_nodes(n, facts); });
+  std::erase_if(degrees, [&](std::int64_t n) { return !fits_nodes(n, facts.node, facts.ranks); });
   return fitting(std::move(degrees), std::min(facts.node, facts.ranks), facts.model.heads);
 }
 Texts usual_pipeline(const SpaceFacts& facts) {
@@ -78,7 +73,7 @@ Texts usual_expert(const SpaceFacts& facts) {
   // Tables may be dealt out unevenly.
   const bool tables = has_tables_for_experts(facts.model);
   std::vector<std::int64_t> degrees = divisors(facts.ranks);
-  std::erase_if(degrees, [&](std::int64_t n) { return !fits_nodes(n, facts); });
+  std::erase_if(degrees, [&](std::int64_t n) { return !fits_nodes(n, facts.node, facts.ranks); });
   return fitting(std::move(degrees), facts.model.experts, tables ? 0 : facts.model.experts);
 }
 Texts any_expert(const SpaceFacts& facts) {
@@ -96,7 +91,7 @@ Texts usual_expert_tensor(const SpaceFacts& facts) {
       facts.expert.empty() ? Texts{std::to_string(facts.study.request.plan.expert)} : facts.expert;
   const auto fits = [&](const std::string& degree) {
     return std::ranges::all_of(experts, [&](const std::string& expert) {
-      return fits_nodes(std::stoll(degree) * std::stoll(expert), facts);
+      return fits_nodes(std::stoll(degree) * std::stoll(expert), facts.node, facts.ranks);
     });
   };
   for (const std::string& degree : around) {
@@ -268,6 +263,31 @@ constexpr std::array kAxes = {
 static_assert(kAxes[kCuttingAxes - 1].key == "schedule");
 
 }  // namespace
+
+bool fits_nodes(std::int64_t group, std::int64_t node, std::int64_t ranks) {
+  return ranks <= node || node % group == 0 || group % node == 0;
+}
+
+std::string note_on_nodes(const std::vector<std::pair<const Plan*, const Machine*>>& simulated) {
+  std::size_t plans = 0;
+  std::string example;
+  for (const auto& [plan, machine] : simulated) {
+    const std::int64_t node = machine->dimensions.empty() ? plan->ranks : machine->dimensions.front().size;
+    const std::array groups = {plan->tensor, plan->expert * plan->experts_tensor()};
+    const auto parted = std::ranges::find_if(
+        groups, [&, &ranks = plan->ranks](std::int64_t group) { return !fits_nodes(group, node, ranks); });
+    if (parted == groups.end()) continue;
+    ++plans;
+    example = fmt::format("of {} ranks in nodes of {}", *parted, node);
+  }
+  if (plans == 0) return {};
+  return fmt::format(
+      "{} of the {} simulated {} groups that do not divide a node, such as {}: most ranks are then played "
+      "one "
+      "by one, which takes long; degrees that divide the node, or a smaller machine.dimensions.0.size, avoid "
+      "that",
+      plans, counted(simulated.size(), "plan"), plans == 1 ? "has" : "have", example);
+}
 
 std::span<const PlanAxis> plan_axes() {
   return kAxes;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/model.h"
@@ -25,6 +26,13 @@ struct SpaceFacts {
   std::vector<std::string> tensor, expert{};
   Parts parts{};  // of the model's layers that can be computed again
 };
+
+// Whether groups of so many ranks next to each other are in as few nodes as can be: of groups of 16 the fifth
+// is in two racks of 72.
+bool fits_nodes(std::int64_t group, std::int64_t node, std::int64_t ranks);
+// Why these plans took long to simulate: ranks of groups that do not are no copies of each other
+// (docs/models/folding.md). Empty where all do.
+std::string note_on_nodes(const std::vector<std::pair<const Plan*, const Machine*>>& simulated);
 
 struct PlanAxis {
   std::string_view key;  // of a study file, below "plan."

@@ -538,6 +538,7 @@ class Search {
     list_front();
     if (simulated_.empty()) return find_what_comes_near();
     note_asynchronous();
+    note_parts_of_nodes();
     note_what_has_no_effect();
     const Candidate& best = simulated_.front().candidate;
     if (request_.explain) explain(best);
@@ -552,6 +553,14 @@ class Search {
         "the schedule {} never flushes: its gradients are of the weights of an iteration before, so that it "
         "does not train as other schedules do",
         plan->plan.schedule));
+  }
+
+  void note_parts_of_nodes() {
+    std::vector<std::pair<const Plan*, const Machine*>> plans;
+    for (std::size_t i = 0; i < result_.simulated.size(); ++i)
+      plans.emplace_back(&result_.simulated[i].plan,
+                         &space_.bases()[simulated_[i].candidate.base].study.machine);
+    if (std::string note = note_on_nodes(plans); !note.empty()) result_.notes.push_back(std::move(note));
   }
 
   // Of what does not vary, under the best plan.

@@ -94,6 +94,26 @@ TEST(SearchDefaults, ExpertsAreNotExchangedBetweenPartsOfNodes) {
   EXPECT_THAT(tried("expert_tensor", "dgx-h100", ""), testing::ElementsAre("1", "2", "4", "8"));
 }
 
+TEST(SearchDefaults, ASearchSaysWhyItTakesLong) {
+  const auto notes = [](const std::string& tensor) {
+    return search_plans(
+               search_of("model: gpt2-124m\n"
+                         "machine: {name: m, device: h100-sxm, dimensions: [{kind: Switch, size: 6, latency: "
+                         "1us, bandwidth: "
+                         "100GB/s}, {kind: Switch, size: 2, latency: 1us, bandwidth: 10GB/s}]}\n"
+                         "plan: {ranks: 12, global_batch: 12, micro_batch: 1, pipeline: 1, recompute: none, "
+                         "zero: 0, sequence_parallel: false, tensor: " +
+                         tensor + "}\n"))
+        .notes;
+  };
+  EXPECT_THAT(notes("[2, 6]"), testing::Not(testing::Contains(testing::HasSubstr("divide a node"))));
+  EXPECT_THAT(
+      notes("[2, 4]"),
+      testing::Contains("1 of the 2 plans simulated has groups that do not divide a node, such as of 4 "
+                        "ranks in nodes of 6: most ranks are then played one by one, which takes long; "
+                        "degrees that divide the node, or a smaller machine.dimensions.0.size, avoid that"));
+}
+
 TEST(SearchDefaults, LoadsOfExpertsThatThereAreNotLeaveBoundsAsTheyAre) {
   const std::string text = "model: gpt2-124m\nmachine: dgx-h100\nplan: {ranks: 4, global_batch: 8";
   const SearchResult even = search_plans(search_of(text + "}\n"));
