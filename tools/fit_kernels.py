@@ -9,12 +9,12 @@ All minimise the mean of |log(predicted / measured)| by a pattern search from se
 the same in every run; the residuals that are printed are over all rows.
 
     tools/fit_kernels.py products kernels.csv --device h100 --type bf16xbf16 --peak 989.4e12 --processors 132 --bandwidth 3.35e12
-    tools/fit_kernels.py products kernels.csv --device H100 --type fp8xfp8 --peak 1979e12 --processors 132 --bandwidth 3.35e12 \
+    tools/fit_kernels.py products kernels.csv --device H100 --type fp8xfp8 --peak 1979e12 --processors 132 --bandwidth 3.35e12
         --cast-launch 2e-6 --fixed launch=5e-6 --fixed memory=0.9 --fixed ramp=0 --fixed tile_128=0.98 --fixed tile_64=0.6
     tools/fit_kernels.py attention kernels.csv --device H200 --type bfloat16 --peak 989.4e12 --processors 132 --launch 5e-6
     tools/fit_kernels.py collectives collectives.csv --system H100-SXM --bandwidth 450e9 --in-switch-from 5
 
-Exit code: 0, 2 when no row is left to fit.
+Exit code: 0; 2 for wrong arguments and when no row is left to fit.
 """
 
 import argparse
@@ -85,6 +85,13 @@ def product_time(p, args, m, n, k, count, element):
     return launch + max(best, moved / (args.bandwidth * memory)) + cast
 
 
+def named_number(text):
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE")
+    return name, float(value)
+
+
 def fit_products(args):
     element = 1 if "8" in args.type else 2
     rows = []
@@ -101,12 +108,12 @@ def fit_products(args):
     sample = random.Random(1).sample(rows, min(SAMPLE, len(rows)))
 
     p = {"launch": 4e-6, "ramp": 200, "efficiency": 0.8, "tile_128": 0.9, "tile_64": 0.75, "memory": 0.85}
-    for fixed in args.fixed:
-        name, value = fixed.split("=")
+    for name, value in args.fixed:
         if name not in p:
-            sys.exit(f"fit_kernels: --fixed {fixed}: the parameters are {', '.join(p)}")
-        p[name] = float(value)
-    fitted = [name for name in p if name not in {fixed.split("=")[0] for fixed in args.fixed}]
+            print(f"fit_kernels: --fixed {name}: the parameters are {', '.join(p)}", file=sys.stderr)
+            return 2
+        p[name] = value
+    fitted = [name for name in p if name not in dict(args.fixed)]
 
     def all_with(values):
         return list((p | dict(zip(fitted, values))).values())
@@ -283,7 +290,7 @@ def main():
     products.add_argument("--bandwidth", type=float, required=True)
     products.add_argument("--cast-launch", type=float, default=0,
                           help="of a kernel before each that casts its first operand from 16 to 8 bits, in seconds")
-    products.add_argument("--fixed", action="append", default=[], metavar="NAME=VALUE",
+    products.add_argument("--fixed", type=named_number, action="append", default=[], metavar="NAME=VALUE",
                           help="a parameter that is not fitted, such as launch=5e-6; may be given again")
     products.set_defaults(run=fit_products)
     attention = what.add_parser("attention")

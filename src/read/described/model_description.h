@@ -130,9 +130,8 @@ struct ModelDescription {
   StateSpace state_space;
   Adapters adapters;
   Recommendation recommendation;
-  std::int64_t longest_sequence =
-      0;                           // that the document allows where `sequence` is the reader's choice; or 0
-  std::vector<std::string> notes;  // what the reader assumed
+  std::int64_t longest_sequence = 0;  // allowed, where `sequence` is what the reader chose; 0: it is given
+  std::vector<std::string> notes;     // what the reader assumed
 
   std::string where;                                       // of the document
   std::map<std::string, std::string, std::less<>> places;  // field -> where it was read

@@ -81,8 +81,8 @@ void time_chain(const Graph& graph, const RankClass& ranks, SlotTime& time) {
     is_chain = is_chain && times[node] >= Time(0) && (issues > 0 || program.lane[node] == Lane::device) &&
                (node == 0 || (program.lane[node] == Lane::device && program.lane[node - 1] == Lane::device) ||
                 std::ranges::find(waits, node - 1) != waits.end());
-    // Of a call that takes the host longer the last issue begins it; what goes along with the one before is
-    // begun by the same.
+    // What takes the host longer before it may begin is begun by the last of these issues; what goes along
+    // with the node before is begun by the same.
     is_chain = is_chain && begin > 0 && time.issues <= kMostParts;
     if (!is_chain) continue;
     time.parts.resize(static_cast<std::size_t>(begin));

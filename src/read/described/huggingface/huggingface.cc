@@ -319,7 +319,8 @@ constexpr std::array kModelTypes = {
     ModelType{"vit", Family::vit, read_vit},
 };
 
-// Of other architectures, which no spelling error leads to.
+// Of other architectures, which no spelling error leads to, nor to a model of the zoo: "phi" is no
+// phi-3-mini.
 constexpr std::array<std::string_view, 8> kOtherTypes = {"bart",   "falcon", "gptj", "llava",
                                                          "mllama", "mpt",    "phi",  "qwen"};
 
@@ -347,11 +348,12 @@ const ModelType& find_type(const Config& value) {
   }
   const std::vector<std::string_view> known = huggingface_model_types();
   std::string hint = fmt::format("known: {}", fmt::join(known, ", "));
+  const bool is_another = std::ranges::find(kOtherTypes, name) != kOtherTypes.end();
   const std::vector<std::string_view> by_name = zoo_models_of_type(name);
-  if (!by_name.empty()) {
+  if (!is_another && !by_name.empty()) {
     hint = fmt::format("by name there {} {} ({})", by_name.size() == 1 ? "is" : "are",
                        fmt::join(by_name, ", "), hint);
-  } else if (std::ranges::find(kOtherTypes, name) == kOtherTypes.end()) {
+  } else if (!is_another) {
     const std::string nearest = suggest(name, std::span<const std::string_view>(known));
     if (nearest != hint) hint = fmt::format("{} ({})", nearest, hint);
   }

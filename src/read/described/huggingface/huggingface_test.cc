@@ -266,7 +266,8 @@ TEST(Huggingface, WhatIsMissingOrWrongIsNamed) {
               testing::HasSubstr("\n  hint: by name there are gpt-oss-120b, gpt-oss-20b (known: bert,"));
   EXPECT_THAT(error_in_config(R"({"model_type": "phi3"})"),
               testing::HasSubstr("\n  hint: by name there is phi-3-mini (known: bert,"));
-  EXPECT_THAT(error_in_config(R"({"model_type": "falcon"})"), testing::HasSubstr("\n  hint: known: bert,"));
+  for (const char* const other : {R"({"model_type": "falcon"})", R"({"model_type": "phi"})"})
+    EXPECT_THAT(error_in_config(other), testing::HasSubstr("\n  hint: known: bert,"));
   EXPECT_EQ(error_in_config(replaced("\"hidden_size\": 4096", "\"hidden_size\": null")),
             "some-model/config.json:5:18: hidden_size: is null\n"
             "  hint: give a number, or leave the key out for 4096");
