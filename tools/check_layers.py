@@ -6,6 +6,8 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - every #include of another module, and every module named in a CMakeLists.txt, against the table;
 - doors: another module's headers are included only where they lie at its root (src/read/read.h), never out of its
   rooms (src/read/onnx/); the rooms of ir are open;
+- that what lies at a module's root is a door: another module includes it, or a header that one includes; of cli and ir
+  nothing is asked;
 - that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
 - that what is used of our headers, and of those which fast builds compile once (PRECOMPILED), is included by the source
   itself or by a header of ours that it includes: fast builds compile it behind others, and other builds alone;
@@ -182,6 +184,7 @@ def check(root):
     for path in sorted(root.glob("docs/**/*.md")) + sorted(root.glob("*.md")):
         check_named_sources(path, path.read_text(encoding="utf-8").splitlines(), root, violations)
     check_installed(root, violations)
+    check_doors(root, violations)
     check_included(root, violations)
     check_functions(root, violations)
     pages = [root / page for page in TREE_PAGES if (root / page).is_file()]
@@ -211,6 +214,30 @@ def check_installed(root, violations):
         violations.append(Violation(f"src/{found[header][0]}", found[header][1], rule))
     for header in sorted(INSTALLED_BESIDE - beside):
         violations.append(Violation(f"src/{public}", 1, f"{header} is not installed: INSTALLED_BESIDE names it"))
+
+
+def check_doors(root, violations):
+    """Reports headers at the root of a module that only its own sources include, and no door of it."""
+    includes = {}  # path under the repository -> what it includes
+    for folder in ("src", "tests", "bench"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".h", ".cc"):
+                lines = path.read_text(encoding="utf-8").splitlines()
+                includes[relative(path, root)] = {include.group(2) for include in map(INCLUDE.match, lines) if include}
+    doors = set()
+    for path, found in includes.items():
+        module = path.split("/")[1] if path.startswith("src/") else ""
+        doors |= {header for header in found if header.split("/")[0] != module}
+    waiting = sorted(doors)
+    while waiting:
+        inside = {header for header in includes.get(f"src/{waiting.pop()}", ()) if header not in doors}
+        doors |= inside
+        waiting += sorted(inside)
+    for path in sorted(includes):
+        src, module, *rest = path.split("/")
+        if src == "src" and len(rest) == 1 and rest[0].endswith(".h") and not rest[0].endswith("_testing.h"):
+            if module in LAYERS.keys() - OPEN_MODULES - {"cli"} and f"{module}/{rest[0]}" not in doors:
+                violations.append(Violation(path, 1, f"only {module} includes it: it belongs in a room"))
 
 
 def check_included(root, violations):

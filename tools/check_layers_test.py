@@ -288,6 +288,21 @@ class Installed(unittest.TestCase):
         )
 
 
+class Doors(unittest.TestCase):
+    def of(self, outside):
+        files = {"src/read/CMakeLists.txt": "armilla_module(read SOURCES a.cc USES base ir)\n",
+                 "src/study/CMakeLists.txt": "armilla_module(study SOURCES b.cc USES base ir read)\n",
+                 "src/read/part.h": HEADER, "src/read/door.h": HEADER + '#include "read/part.h"\n',
+                 "src/read/a.cc": '#include "read/door.h"\n', "src/study/b.cc": outside}
+        return violations(files)
+
+    def test_who_goes_in(self):
+        rule = ":1: only read includes it: it belongs in a room"
+        self.assertEqual(self.of('#include "read/door.h"\n'), [])
+        self.assertEqual(self.of('#include "read/part.h"\n'), ["src/read/door.h" + rule])
+        self.assertEqual(self.of(""), ["src/read/door.h" + rule, "src/read/part.h" + rule])
+
+
 class Program(unittest.TestCase):
     def run_on(self, folder):
         command = [sys.executable, check_layers.__file__, folder]

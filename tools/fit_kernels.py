@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fits the rates of machines/*.yaml to tables of measured kernels and collectives (docs/validation.md).
 
-Matrix products (src/cost/kernels.h): launch, ramp, efficiencies of tiles and of memory, per device and type.
+Matrix products (src/cost/device/kernels.h): launch, ramp, efficiencies of tiles and of memory, per device and type.
 Fused attention (likewise): forward, backward and ramp, and the range of flops, per device and type.
 Collectives (src/ir/machine.h, CollectiveProtocol): efficiency of the links, rate of the own block, and launch, step and
 share of each protocol, from all but all-to-alls; launch and share of SendRecv from these.

@@ -11,7 +11,7 @@
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
-#include "base/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 
 namespace armilla {
 

@@ -3,8 +3,8 @@
 //
 // The caller reads the keys it knows and then calls `reject_unknown_keys`: a key nobody asked for is an Error
 // with "did you mean". Numbers with a dimension need their unit (base/units_text.h). Anchors and aliases
-// work; what a document may hold is bounded (base/yaml_tree.h). A Config is a small handle: copies and the
-// children of one document share it.
+// work; what a document may hold is bounded (base/yaml/yaml_tree.h). A Config is a small handle: copies and
+// the children of one document share it.
 #pragma once
 
 #include <functional>

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "cost/kernels.h"
-#include "cost/roofline.h"
+#include "cost/device/kernels.h"
+#include "cost/device/roofline.h"
 #include "cost/systolic.h"
 
 namespace armilla {

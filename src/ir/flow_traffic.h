@@ -207,7 +207,7 @@ inline constexpr bool is_adaptive(WayChoice choice) {
   return choice >= WayChoice::adaptive;
 }
 
-// Ways from a host to a host, each the ports by which packets leave (network/routes.h).
+// Ways from a host to a host, each the ports by which packets leave (network/routing/routes.h).
 using FlowWays = std::vector<std::vector<std::uint32_t>>;
 
 // The ways from a host to a host, at least one; valid until the next call. Nobody keeps those of all pairs.

@@ -32,7 +32,7 @@ struct FittedRange {
   bool is_of_nothing() const { return most <= 0; }
 };
 
-// Rates of kernels by class and shape, fitted to measurements; what they mean: cost/kernels.h.
+// Rates of kernels by class and shape, fitted to measurements; what they mean: cost/device/kernels.h.
 struct MatrixRates {
   double efficiency = 1;             // of the peak, of large tiles
   double ramp = 0;                   // of the inner size, to fill and drain the pipeline
@@ -73,7 +73,7 @@ struct KernelRates {
   std::string source;  // of the fits, with their residuals and ranges
 };
 // Squares of multipliers that a product's weights lie in while its rows stream through, as in TPUs
-// (cost/arrays.h).
+// (cost/device/arrays.h).
 struct SystolicArrays {
   std::int64_t side = 128;  // of a square: the inner sizes of products are filled up to its multiples
   std::int64_t memories =
@@ -103,7 +103,8 @@ struct Device {
   Bytes reserved{};              // of `memory`: what driver and context take before a framework allocates
   Bytes communicator_buffers{};  // of `memory`: what the collective library keeps per group of ranks
   Bytes product_workspace{};     // what a framework gives each of its threads that issue matrix products
-  // Attainable fractions of the peaks, and what every kernel costs before it computes (cost/roofline.h).
+  // Attainable fractions of the peaks, and what every kernel costs before it computes
+  // (cost/device/roofline.h).
   double matrix_efficiency = 1;
   double vector_efficiency = 1;
   double memory_efficiency = 1;
@@ -111,7 +112,7 @@ struct Device {
   // What the CPU needs to issue an operator in the framework's usual mode, with its small kernels; 0: a step
   // is issued as one program. kEagerIssue (ir/plan.h) where a plan asks for an eager host all the same.
   Time issue_time;
-  std::optional<KernelRates> kernels;      // by shape, where they were measured (cost/kernels.h)
+  std::optional<KernelRates> kernels;      // by shape, where they were measured (cost/device/kernels.h)
   std::optional<SystolicArrays> arrays{};  // where its matrix units are some
   std::string source;                      // where the figures come from
   std::vector<std::string> unverified;     // names of figures nobody has looked up yet

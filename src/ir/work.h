@@ -17,14 +17,14 @@
 
 namespace armilla {
 
-// Which kernel computes it, where cost models tell kernels apart (cost/kernels.h).
+// Which kernel computes it, where cost models tell kernels apart (cost/device/kernels.h).
 enum class Kernel : std::uint8_t {
   any,
   attention,  // fused: scores never reach memory
   attention_backward,
   flash_2,  // likewise, by FlashAttention-2 (KernelRates::flash_2)
   flash_2_backward,
-  flash_triton,  // likewise, by the first FlashAttention in Triton (cost/kernels.h)
+  flash_triton,  // likewise, by the first FlashAttention in Triton (cost/device/kernels.h)
   flash_triton_backward,
   scan,  // Mamba-2's, by mamba_ssm's kernels in Triton
   scan_backward,

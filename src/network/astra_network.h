@@ -13,10 +13,10 @@
 // Cost per message: O(1) and one event without congestion; two events per hop with it. Units: GB/s of 2^30
 // bytes.
 //
-// Apart from the analytical networks (network/analytical.h), with which they share dimensions, ways and
-// links' numbers: there a link serves what comes in one round by labels, in picoseconds; here in the order of
-// scheduling, in truncated nanoseconds, with an event of its own for the link that is free again, whose place
-// in its moment decides who goes next.
+// Apart from the analytical networks (network/dimensions/analytical.h), with which they share dimensions,
+// ways and links' numbers: there a link serves what comes in one round by labels, in picoseconds; here in the
+// order of scheduling, in truncated nanoseconds, with an event of its own for the link that is free again,
+// whose place in its moment decides who goes next.
 #pragma once
 
 #include "network/network.h"

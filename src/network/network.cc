@@ -6,8 +6,8 @@
 #include <array>
 
 #include "base/error.h"
-#include "network/analytical.h"
 #include "network/astra_network.h"
+#include "network/dimensions/analytical.h"
 #include "network/flit.h"
 #include "network/flow.h"
 #include "network/packet.h"

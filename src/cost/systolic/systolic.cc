@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/checked.h"
-#include "cost/roofline.h"
+#include "cost/device/roofline.h"
 #include "cost/systolic/operand_matrix.h"
 
 namespace armilla {

@@ -17,11 +17,11 @@
 #include "network/flit.h"
 #include "network/flit/flit_engine.h"
 #include "network/flit/flit_graph.h"
-#include "network/own_clock.h"
+#include "network/links/own_clock.h"
+#include "network/links/senders_on_links.h"
 #include "network/rough_time.h"
 #include "network/routing/least_loaded.h"
 #include "network/routing/ways.h"
-#include "network/senders_on_links.h"
 
 namespace armilla {
 namespace {

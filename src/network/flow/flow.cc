@@ -10,8 +10,8 @@
 #include "base/units_text.h"
 #include "network/flow/fluid_ways.h"
 #include "network/flow/max_min.h"
-#include "network/link_samples.h"
-#include "network/routes.h"
+#include "network/links/link_samples.h"
+#include "network/routing/routes.h"
 
 namespace armilla {
 namespace {

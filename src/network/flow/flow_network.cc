@@ -10,10 +10,10 @@
 #include "network/flow/fluid_ways.h"
 #include "network/flow/fluids.h"
 #include "network/flow/max_min.h"
-#include "network/routes.h"
+#include "network/links/senders_on_links.h"
+#include "network/routing/routes.h"
 #include "network/routing/switch_trees.h"
 #include "network/routing/ways.h"
-#include "network/senders_on_links.h"
 
 namespace armilla {
 namespace {

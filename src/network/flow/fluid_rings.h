@@ -14,10 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "network/dimensions/link_table.h"
 #include "network/flow/fluids.h"
-#include "network/link_table.h"
+#include "network/links/senders_on_links.h"
 #include "network/routing/ways.h"
-#include "network/senders_on_links.h"
 
 namespace armilla {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "network/packet/packet_pool.h"
-#include "network/routes.h"
+#include "network/routing/routes.h"
 
 namespace armilla::packets {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/huge_pages.h"
-#include "network/link_samples.h"
+#include "network/links/link_samples.h"
 #include "network/packet/core.h"
 #include "network/packet/wire.h"
 

@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "base/slots.h"
 #include "base/units_text.h"
-#include "network/own_clock.h"
+#include "network/links/own_clock.h"
+#include "network/links/senders_on_links.h"
 #include "network/packet.h"
 #include "network/packet/limits.h"
 #include "network/packet/simulation.h"
 #include "network/routing/ways.h"
-#include "network/senders_on_links.h"
 
 namespace armilla {
 namespace {

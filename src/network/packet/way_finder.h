@@ -9,7 +9,7 @@
 #include "network/packet/flow.h"
 #include "network/packet/links.h"
 #include "network/packet/way_store.h"
-#include "network/routes.h"
+#include "network/routing/routes.h"
 
 namespace armilla::packets {
 

@@ -23,8 +23,8 @@
 #include "ir/machine.h"
 #include "ir/what_if.h"
 #include "network/network.h"
-#include "network/routes.h"
 #include "network/routing/link_graph.h"
+#include "network/routing/routes.h"
 #include "network/routing/up_down.h"
 #include "network/topology.h"
 

@@ -1,4 +1,4 @@
-#include "network/link_table.h"
+#include "network/dimensions/link_table.h"
 
 #include <algorithm>
 

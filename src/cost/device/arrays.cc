@@ -1,4 +1,4 @@
-#include "cost/arrays.h"
+#include "cost/device/arrays.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "network/fair_ports.h"
+#include "network/dimensions/fair_ports.h"
 
 #include <algorithm>
 #include <iterator>

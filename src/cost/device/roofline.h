@@ -6,7 +6,7 @@
 // of that bandwidth, an assumption: 0.2 to 0.35 of the peak was measured on A100, H100 and B200
 // (kernels.memory.permute of machines/devices), nothing on TPUs.
 //
-// Matrix products on systolic arrays, as of TPUs: cost/arrays.h.
+// Matrix products on systolic arrays, as of TPUs: cost/device/arrays.h.
 //
 // Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 // Architectures", CACM 52(4), 2009; the overhead is what a GPU spends on every kernel before it computes.

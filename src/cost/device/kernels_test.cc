@@ -1,10 +1,10 @@
-#include "cost/kernels.h"
+#include "cost/device/kernels.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "cost/roofline.h"
+#include "cost/device/roofline.h"
 
 namespace armilla {
 namespace {

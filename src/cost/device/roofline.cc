@@ -1,11 +1,11 @@
-#include "cost/roofline.h"
+#include "cost/device/roofline.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "cost/arrays.h"
+#include "cost/device/arrays.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "cost/kernels.h"
+#include "cost/device/kernels.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "cost/roofline.h"
+#include "cost/device/roofline.h"
 
 namespace armilla {
 namespace {

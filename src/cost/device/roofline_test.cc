@@ -1,4 +1,4 @@
-#include "cost/roofline.h"
+#include "cost/device/roofline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "network/own_clock.h"
+#include "network/links/own_clock.h"
 
 #include <algorithm>
 

@@ -20,8 +20,8 @@
 #include "base/units.h"
 #include "event/event_queue.h"
 #include "event/state_digest.h"
-#include "network/link_table.h"
-#include "network/routes.h"
+#include "network/dimensions/link_table.h"
+#include "network/routing/routes.h"
 
 namespace armilla {
 

@@ -1,4 +1,4 @@
-#include "network/analytical.h"
+#include "network/dimensions/analytical.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "base/slots.h"
-#include "network/fair_ports.h"
+#include "network/dimensions/fair_ports.h"
+#include "network/dimensions/link_table.h"
 #include "network/flow/fluid_rings.h"
-#include "network/link_table.h"
 #include "network/routing/ways.h"
 #include "network/topology.h"
 
@@ -99,7 +99,8 @@ struct SharedFlight {
   bool is_through = false;       // no link is left: the event is its last byte at the destination
   bool at_port = false;          // or in rings, shared with other senders' messages: without an event
   std::uint32_t called_off = 0;  // events so far, of all flights of this number
-  // The link has a port (network/fair_ports.h), or kNoFairPort, or kRings; the latest port, where it leads.
+  // The link has a port (network/dimensions/fair_ports.h), or kNoFairPort, or kRings; the latest port,
+  // where it leads.
   std::uint32_t port = 0;
   const LinkSpeed* port_speed = nullptr;
   Position beyond_port;

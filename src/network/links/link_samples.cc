@@ -1,4 +1,4 @@
-#include "network/link_samples.h"
+#include "network/links/link_samples.h"
 
 #include <fmt/format.h>
 

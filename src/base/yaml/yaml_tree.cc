@@ -1,4 +1,4 @@
-#include "base/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>

@@ -1,4 +1,4 @@
-#include "network/routes.h"
+#include "network/routing/routes.h"
 
 #include <algorithm>
 #include <bit>

@@ -18,7 +18,7 @@ class LinkSampler {
  public:
   static constexpr std::size_t kMostIntervals = 256;
 
-  // Directed links 2l and 2l + 1 are the two directions of link l, as ports are (network/routes.h).
+  // Directed links 2l and 2l + 1 are the two directions of link l, as ports are (network/routing/routes.h).
   explicit LinkSampler(const NetworkGraph& graph)
       : graph_(graph), series_(2 * graph.links.size()), queues_(series_.size()) {}
 
