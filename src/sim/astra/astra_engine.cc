@@ -99,8 +99,7 @@ void AstraEngine::create_stream(AstraChunk& chunk, std::uint32_t member, std::in
   if (!chunk.queues.empty()) {
     for (std::size_t p = 0; p < chunk.phases.size(); ++p) {
       const auto [queue, reversed] = queues_.allocate(rank, chunk.phases[p]);
-      chunk.queues[member * chunk.phases.size() + p] =
-          static_cast<std::uint16_t>(queue << 1 | (reversed ? 1U : 0U));
+      chunk.queues[member * chunk.phases.size() + p] = queue << 1U | (reversed ? 1U : 0U);
     }
   }
   enter_phase(id);
@@ -123,7 +122,7 @@ void AstraEngine::enter_phase(std::uint32_t id) {
     stream.reversed = phase.share == QueueShare::second;
   } else {
     const std::size_t member = id - chunk.first_stream;
-    const std::uint16_t packed = chunk.queues[member * chunk.phases.size() + stream.phase];
+    const std::uint32_t packed = chunk.queues[member * chunk.phases.size() + stream.phase];
     stream.queue = packed >> 1U;
     stream.reversed = (packed & 1U) != 0;
   }

@@ -198,6 +198,23 @@ TEST(AstraEngine, MeasuredOnAstraSim2) {
   EXPECT_EQ(last_ns(job.graph, system), 640'663);
 }
 
+// Streams have their numbers of queues as packed as there are: those of the second dimension begin at 65,536.
+TEST(AstraEngine, AsManyQueuesAsCanBeAskedForAreNoOthersThanMany) {
+  SystemLayer system = system_with(DimensionKind::ring, 4);
+  system.dimensions.push_back(system.dimensions.front());
+  for (auto& [kind, algorithms] : system.algorithms) algorithms.push_back(algorithms.front());
+  system.splits = system.active_chunks = 4;
+  Job job(16);
+  for (const std::int64_t bytes : {1 << 25, 1 << 27, 1 << 25})
+    job.collective(CollectiveKind::all_reduce, bytes);
+  system.queues_per_dimension = 64;
+  const std::int64_t many = last_ns(job.graph, system);
+  for (const std::int64_t queues : {1 << 14, 1 << 15, 1 << 16}) {
+    system.queues_per_dimension = queues;
+    EXPECT_EQ(last_ns(job.graph, system), many) << queues;
+  }
+}
+
 TEST(AstraEngine, CommunicatorsRunOnOneRingWithAFixedEndpointDelay) {
   SystemLayer system = system_with(DimensionKind::ring, 8);
   system.splits = 4;

@@ -67,7 +67,7 @@ struct AstraChunk {
   std::int32_t slots = 1;  // of a stream's mailbox
   Boxes mail;              // [member][slot]
   Boxes handshakes;        // [member][slot]: sends that wait for their handshake; empty without rendezvous
-  std::vector<std::uint16_t>
+  std::vector<std::uint32_t>
       queues;  // [member][phase]: number and direction; empty when a level has one queue
   std::unordered_map<std::uint64_t, std::vector<std::int32_t>>
       early;  // by (member, phase), slots of messages
