@@ -53,7 +53,7 @@ struct CustomProgram {
 };
 
 struct CustomCollective {
-  std::string name;                    // where it was read from
+  std::string name;                    // where it was read from; else what reports call the algorithm
   std::optional<CollectiveKind> kind;  // what the file says it performs, if it says
   std::vector<CustomProgram> members;
 };

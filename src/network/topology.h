@@ -13,6 +13,7 @@
 #include <bit>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/machine.h"
@@ -109,6 +110,15 @@ class Topology {
   Position start(const Message& message) const;
   // The next link, and `at` moved across it. Only while links are left.
   LinkId advance(const Message& message, Position& at) const;
+  // Calls visit(link, position beyond it) for every link of its way.
+  template <class Visit>
+  void for_each_link(const Message& message, const Visit& visit) const {
+    Position at = start(message);
+    while (at.hops_left > 0) {
+      const LinkId link = advance(message, at);
+      visit(link, std::as_const(at));
+    }
+  }
 
   // Leads to its owner, from a switch or over cables.
   bool leads_in(const LinkId& link) const {

@@ -6,7 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "base/units.h"
 #include "ir/collective.h"
+#include "ir/custom_collective.h"
 #include "ir/graph.h"
 #include "ir/machine.h"
 #include "sim/collective_plan.h"
@@ -32,6 +34,8 @@ class LinkLoads {
   // view; 0 where there are too many messages to look at. The layout must outlive this. Remembered; the first
   // time O(messages of the call x hops).
   Time busiest(const CollectiveCall& call, const GroupLayout& layout);
+  // The same of a schedule of its own, for `call` bytes; not remembered.
+  Time busiest(const CustomCollective& custom, Bytes call, const GroupLayout& layout) const;
   // Least time in which the group's links could carry what any algorithm has to send (sim/plan/link_limit.h).
   Time limit(const CollectiveCall& call, const GroupLayout& layout) const;
 

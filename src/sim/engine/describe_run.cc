@@ -34,7 +34,7 @@ CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLi
   // Of a schedule and a protocol.
   if (in_seconds(record.busiest_link + lone.held) >= kNear * took) return CollectiveLimit::algorithm;
   const bool held_up = lone.about > Time(0) && in_seconds(lone.about) < kNear * took;
-  if (held_up && !promises.meets_on_links_only) return CollectiveLimit::sharing;
+  if (held_up && !promises.over_dimensions) return CollectiveLimit::sharing;
   if (delay != CollectiveLimit::latency || in_seconds(lone.latency) >= kMost * took) return delay;
   return record.better_chunks > 0 ? CollectiveLimit::pipelining : CollectiveLimit::algorithm;
 }
@@ -104,11 +104,18 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       const GroupLayout& layout =
           planner.layout(graph, call.family, graph.families[call.family].group_of[rank]);
       facts.group_size = static_cast<std::int64_t>(layout.ranks.size());
-      facts.algorithm = planner.describe(call, layout.shape);
-      facts.link_limit = loads.limit(call, layout);
-      facts.busiest_link = loads.busiest(call, layout);
       lone.ends_apart = (call.kind == CollectiveKind::broadcast && !call.takes_turns) || !layout.is_grid();
-      if (call.custom < 0) {
+      if (call.custom >= 0) {
+        // Who sends what to whom is given: no algorithm could spare the links any of it.
+        const CustomCollective& custom = graph.custom[static_cast<std::size_t>(call.custom)];
+        facts.algorithm = custom.name;
+        facts.link_limit = facts.busiest_link = loads.busiest(custom, call.bytes, layout);
+        facts.limit = CollectiveLimit::algorithm;
+        lone.ends_apart = true;
+      } else {
+        facts.algorithm = planner.describe(call, layout.shape);
+        facts.link_limit = loads.limit(call, layout);
+        facts.busiest_link = loads.busiest(call, layout);
         lone.about = planner.describe_chunks(call, layout.shape, facts);
         lone.held = planner.held_by_protocol(call, layout.shape);
         lone.latency = planner.latency(call, layout);
@@ -140,7 +147,7 @@ void warn_of_cables(Result& result, const Study& study) {
   const NetworkPromises promises = promises_of(study.network);
   for (const Dimension& dimension : study.machine.dimensions) {
     if (dimension.cables.empty()) continue;
-    if (!promises.knows_dimensions) {
+    if (!promises.over_dimensions) {
       result.warnings.push_back(
           fmt::format("the network {} sees a switch where cables join the members of {}: two members get "
                       "the bandwidth of all cables of one",
@@ -220,8 +227,7 @@ void note_shared_links(Result& result) {
 }  // namespace
 
 void note_unseen_links(Result& result, const Machine& machine, const ComponentChoice& network) {
-  if (machine.graph.nodes.empty() || network.name.empty() || !promises_of(network).meets_on_links_only)
-    return;
+  if (machine.graph.nodes.empty() || network.name.empty() || !promises_of(network).over_dimensions) return;
   result.notes.push_back(fmt::format(
       "the network {} knows the dimensions of {}, not its links: nothing is oversubscribed, no "
       "ways meet, and each is as long as the longest of its dimension; flow, packet and flit take the links",

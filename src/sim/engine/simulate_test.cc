@@ -55,6 +55,35 @@ TEST(Simulate, DirectOnASwitchPaysForItsPort) {
   EXPECT_EQ(time_of(links, {call(CollectiveKind::all_to_all, 1000 * n)}), nanoseconds(1000 + 100));
 }
 
+// Who sends what is given: the report tells of that, not of an algorithm that could have done it.
+TEST(Simulate, SchedulesOfTheirOwnAreDescribedByThemselves) {
+  const Study study = study_of({dimension(DimensionKind::switched, 3)});
+  Graph graph = graph_with(3, {call(CollectiveKind::all_to_all, 3000)});
+  graph.collectives[0].custom = 0;
+  CustomCollective& custom = graph.custom.emplace_back();
+  custom.name = "to the first";
+  custom.members.resize(3);
+  for (std::int32_t member = 1; member < 3; ++member) {
+    for (const auto& [own, peer] : {std::pair(member, 0), std::pair(0, member)}) {
+      CustomProgram& program = custom.members[static_cast<std::size_t>(own)];
+      program.nodes.push_back({.kind = own == 0 ? CustomNode::Kind::receive : CustomNode::Kind::send,
+                               .peer = peer,
+                               .bytes = Bytes(1000 * member)});
+      program.first_dependence.push_back(0);
+      program.labels.emplace_back("message");
+    }
+  }
+  const Result result = simulate(graph, study, NoCost());
+  EXPECT_EQ(result.iteration, nanoseconds(200 + 3000));
+  ASSERT_FALSE(result.collectives.empty());
+  for (const CollectiveRecord& record : result.collectives) {
+    EXPECT_EQ(record.algorithm, "to the first");
+    // Both messages come in by one link, at 1 byte a nanosecond.
+    EXPECT_EQ(record.busiest_link, nanoseconds(3000));
+    EXPECT_EQ(record.link_limit, record.busiest_link);
+  }
+}
+
 TEST(Simulate, HalvingDoublingEqualsItsClosedForm) {
   const std::int64_t n = 8;
   Study study = study_of({dimension(DimensionKind::switched, n)});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "network/topology.h"
@@ -19,6 +20,50 @@ bool looks_alike_from_everywhere(const Schedule& schedule, std::size_t members, 
   if (!schedule.is_symmetric() || !passes_others(dimension)) return schedule.is_symmetric();
   return schedule.addressing == Addressing::shift && static_cast<std::int64_t>(members) == dimension.size;
 }
+
+// Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
+constexpr double kMostTransfers = 2e7;
+
+class CarriedByLinks {
+ public:
+  explicit CarriedByLinks(const Machine& machine) : machine_(machine), topology_(machine) {}
+
+  // On every link of its way; those of `owner` stand for it where one is named.
+  void add(const Message& message, std::optional<std::int32_t> owner = std::nullopt) {
+    topology_.for_each_link(message, [&](const LinkId& link, const Position& /*beyond*/) {
+      add({link.dimension, owner.value_or(link.owner), link.number}, message.bytes,
+          bandwidth_of(message, link.dimension));
+    });
+  }
+  void add(const LinkId& link, Bytes bytes, Bandwidth bandwidth) {
+    Load& load = loads_[{link.dimension, link.owner, link.number}];
+    load.bytes = saturating_add(load.bytes, bytes);
+    load.bandwidth = std::max(load.bandwidth, bandwidth);
+  }
+  Time longest() const {
+    Time most;
+    for (const auto& [link, load] : loads_) most = std::max(most, time_to_move(load.bytes, load.bandwidth));
+    return most;
+  }
+
+ private:
+  struct Load {
+    Bytes bytes;
+    Bandwidth bandwidth;
+  };
+
+  Bandwidth bandwidth_of(const Message& message, std::uint32_t d) const {
+    const Dimension& dimension = machine_.dimensions[d];
+    if (dimension.cables.empty()) return dimension.bandwidth;
+    if (message.share > 0) return Bandwidth(dimension.bandwidth.value * static_cast<double>(message.share));
+    return pair_bandwidth(dimension, topology_.coordinate(message.source, d),
+                          topology_.coordinate(message.destination, d), machine_.device.host_bandwidth);
+  }
+
+  const Machine& machine_;
+  Topology topology_;
+  std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Load> loads_;  // by link
+};
 
 }  // namespace
 
@@ -53,9 +98,22 @@ Time LinkLoads::busiest(const CollectiveCall& call, const GroupLayout& layout) {
   return found->second;
 }
 
+Time LinkLoads::busiest(const CustomCollective& custom, Bytes call, const GroupLayout& layout) const {
+  double transfers = 0;
+  for (const CustomProgram& member : custom.members) transfers += static_cast<double>(member.nodes.size());
+  if (transfers > kMostTransfers) return Time(0);
+  CarriedByLinks carried(machine_);
+  for (std::size_t position = 0; position < custom.members.size(); ++position) {
+    for (const CustomNode& node : custom.members[position].nodes) {
+      if (node.kind != CustomNode::Kind::send) continue;
+      carried.add({layout.ranks[position], layout.ranks[static_cast<std::size_t>(node.peer)],
+                   bytes_of(node, call), kAllDimensions});
+    }
+  }
+  return carried.longest();
+}
+
 Time LinkLoads::measure_busiest(const CollectiveCall& call, const GroupLayout& layout) {
-  // Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
-  constexpr double kMostTransfers = 2e7;
   double transfers = 0;
   const auto all = planner_.plans(call, layout.shape);
   for (const auto& [plan, times] : all) {
@@ -64,21 +122,7 @@ Time LinkLoads::measure_busiest(const CollectiveCall& call, const GroupLayout& l
                    static_cast<double>(phase.schedule->of(0).sends.size());
     if (transfers > kMostTransfers) return Time(0);
   }
-  const Topology topology(machine_);
-  struct Load {
-    Bytes bytes;
-    Bandwidth bandwidth;
-  };
-  std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Load>
-      carried;  // by (dimension, owner, number)
-  const auto bandwidth_of = [&](const Message& message, std::uint32_t d) {
-    const Dimension& dimension = machine_.dimensions[d];
-    if (dimension.cables.empty()) return dimension.bandwidth;
-    return message.share > 0
-               ? Bandwidth(dimension.bandwidth.value * static_cast<double>(message.share))
-               : pair_bandwidth(dimension, topology.coordinate(message.source, d),
-                                topology.coordinate(message.destination, d), machine_.device.host_bandwidth);
-  };
+  CarriedByLinks carried(machine_);
   for (const auto& [plan, times] : all) {
     for (const PlannedPhase& phase : plan->phases) {
       // Whose line of ranks stands for all.
@@ -106,28 +150,20 @@ Time LinkLoads::measure_busiest(const CollectiveCall& call, const GroupLayout& l
               // Of a tree, each member's own link.
               const bool up = step.leg == Leg::to_switch;
               const std::uint32_t d = crossed_by(phase, machine_);
-              Load& load = carried[{d, up ? message.source : message.destination, up ? 0 : 1}];
-              load.bytes = saturating_add(load.bytes, message.bytes);
-              load.bandwidth = machine_.dimensions[d].bandwidth;
-              continue;
-            }
-            Position at = topology.start(message);
-            while (at.hops_left > 0) {
-              const LinkId link = topology.advance(message, at);
-              // Where all members do the same, the links a message crosses carry as much of the others as
-              // this one's own do of it.
-              Load& load = carried[{link.dimension, symmetric ? first : link.owner, link.number}];
-              load.bytes = saturating_add(load.bytes, message.bytes);
-              load.bandwidth = std::max(load.bandwidth, bandwidth_of(message, link.dimension));
+              carried.add({d, up ? message.source : message.destination, up ? 0 : 1}, message.bytes,
+                          machine_.dimensions[d].bandwidth);
+            } else if (symmetric) {
+              // The links a message crosses carry as much of the others as this one's own do of it.
+              carried.add(message, first);
+            } else {
+              carried.add(message);
             }
           }
         }
       }
     }
   }
-  Time limit;
-  for (const auto& [link, load] : carried) limit = std::max(limit, time_to_move(load.bytes, load.bandwidth));
-  return limit;
+  return carried.longest();
 }
 
 }  // namespace armilla

@@ -56,7 +56,7 @@ CollectiveKind graph_kind(ChakraCollective kind) {
 // Shares of the call (1 of 1) instead of bytes, so that calls of any size use one schedule.
 CustomCollective star(bool gathers, std::int64_t members, std::int32_t root) {
   CustomCollective result;
-  result.name = gathers ? "gather" : "scatter";
+  result.name = gathers ? "direct gather" : "direct scatter";
   result.members.resize(static_cast<std::size_t>(members));
   const auto add = [&](std::int32_t member, std::int32_t peer, bool sends) {
     CustomProgram& program = result.members[static_cast<std::size_t>(member)];
