@@ -9,6 +9,8 @@
 
 namespace armilla {
 
+__extension__ using WideProduct = __int128;  // of two 64-bit numbers, or a sum that 64 bits may not hold
+
 inline std::int64_t checked_multiply(std::int64_t a, std::int64_t b, std::string_view where) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product))

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace armilla {
@@ -23,7 +24,7 @@ std::vector<Level> levels_of(Bytes bytes, std::span<const std::int64_t> sizes,
     if (sizes[d] == 1) continue;
     levels.push_back({static_cast<std::uint32_t>(d), sizes[d], bytes});
     // Rounded up: the largest piece that a member has left is what takes longest.
-    bytes = Bytes(bytes.value / sizes[d] + (bytes.value % sizes[d] != 0 ? 1 : 0));
+    bytes = Bytes(ceil_divide(bytes.value, sizes[d]));
   }
   return levels;
 }

@@ -13,10 +13,6 @@ struct Share {
   std::int64_t part = 1, of = 1;
 };
 
-constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t divisor) {
-  return value / divisor + static_cast<std::int64_t>(value % divisor != 0);
-}
-
 inline Share operator*(Share a, Share b) {
   const auto reduce = [](std::int64_t& x, std::int64_t& y) {
     const std::int64_t common = std::gcd(x, y);
@@ -32,14 +28,13 @@ inline Share operator*(Share a, Share b) {
 
 // `extent` things dealt to `ways` owners: what the one with most gets. Unknown extents (0) divide evenly.
 inline Share largest_part(std::int64_t extent, std::int64_t ways) {
-  return extent < 1 ? Share{1, ways} : Share{rounded_up(extent, ways), extent};
+  return extent < 1 ? Share{1, ways} : Share{ceil_divide(extent, ways), extent};
 }
 
 // value x share, rounded up; `value` is not negative.
 inline std::int64_t scaled(std::int64_t value, Share share) {
-  __extension__ using Wide = __int128;  // the product of two 64-bit numbers
-  const Wide product = static_cast<Wide>(value) * share.part;
-  const Wide result = product / share.of + static_cast<Wide>(product % share.of != 0);
+  const WideProduct product = static_cast<WideProduct>(value) * share.part;
+  const WideProduct result = product / share.of + static_cast<WideProduct>(product % share.of != 0);
   if (result > INT64_MAX) throw Error("plan", "sizes overflow 64 bits", "check the degrees and the model");
   return static_cast<std::int64_t>(result);
 }

@@ -74,13 +74,6 @@ class AstraNetwork : public Network {
     return uses;
   }
 
-  void count(const Message& message, std::int64_t times) override {
-    const std::uint32_t d = level_of(message);
-    count_sent(message, d, times);
-    Level& level = levels_[d];
-    level.bytes = saturating_add(level.bytes, saturating_multiply(message.bytes, times));
-  }
-
  protected:
   struct Level {
     StreamDimension dimension;
@@ -109,12 +102,9 @@ class AstraNetwork : public Network {
     return d;
   }
 
-  void count_sent(const Message& message, std::uint32_t d, std::int64_t times = 1) {
-    messages_ += times;
-    if (message.source == 0) {
-      sent_by_first_rank_[d] =
-          saturating_add(sent_by_first_rank_[d], saturating_multiply(message.bytes, times));
-    }
+  void count_sent(const Message& message, std::uint32_t d) {
+    ++messages_;
+    if (message.source == 0) sent_by_first_rank_[d] = saturating_add(sent_by_first_rank_[d], message.bytes);
   }
 
   EventQueue& queue_;
@@ -190,10 +180,6 @@ class AstraCounted final : public AstraNetwork {
   Time send(const Message& message) override {
     count_sent(message, level_of(message));
     return network_->send(message);
-  }
-  void count(const Message& message, std::int64_t times) override {
-    count_sent(message, level_of(message), times);
-    network_->count(message, times);
   }
   std::vector<LinkUse> links() const override { return network_->links(); }
   std::vector<std::string> notes() const override { return network_->notes(); }

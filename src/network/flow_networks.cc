@@ -117,17 +117,11 @@ double mean_links(Ways& ways, std::int64_t devices) {
     message.source = static_cast<std::int32_t>(i * (devices - 1) / kPairs);
     message.destination = static_cast<std::int32_t>((29 * i + 31) % kPairs * devices / kPairs);
     if (message.source == message.destination) continue;
-    std::vector<std::uint32_t> links;
     try {
-      std::span<const Ways::Way> all = ways.ways(message);
-      if (ways.routing().choice == WayChoice::first) all = all.first(1);
-      for (const Ways::Way& way : all) links.insert(links.end(), way.begin(), way.end());
+      sum += static_cast<double>(Ways::distinct_links(ways.ways(message)).size());
     } catch (const Error&) {
       continue;  // perhaps nobody asks for this way
     }
-    std::ranges::sort(links);
-    const auto again = std::ranges::unique(links);
-    sum += static_cast<double>(again.begin() - links.begin());
     ++pairs;
   }
   return sum / std::max(pairs, 1.0);

@@ -67,14 +67,14 @@ constexpr std::array kNetworks = {
                 "different groups and messages of pipelines share links in equal parts, those of one are "
                 "served first come, first served",
                 kAnalyticalParameters,
-                {.independent_delays = false, .meets_on_links_only = true, .knows_dimensions = true},
+                {.independent_delays = false, .over_dimensions = true},
                 make_analytical},
     NetworkInfo{"analytical-unshared",
                 "the same without sharing: every concurrent message gets a link's full bandwidth (as "
                 "ASTRA-sim's congestion-unaware "
                 "backend); optimistic wherever messages overlap",
                 {},
-                {.independent_delays = true, .meets_on_links_only = true, .knows_dimensions = true},
+                {.independent_delays = true, .over_dimensions = true},
                 make_analytical_unshared},
     NetworkInfo{"flow",
                 "messages as fluids at max-min fair rates, over any graph of links (as SimGrid's CM02)",
@@ -133,7 +133,7 @@ std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Netwo
   const NetworkInfo& info = find_component<NetworkInfo>("network", networks(), choice.name, choice.where);
   // Networks that see dimensions have no link that could fail by itself; to leave the damage out in silence
   // would be wrong.
-  if (!setup.damage.empty() && info.promises.meets_on_links_only) {
+  if (!setup.damage.empty() && info.promises.over_dimensions) {
     throw Error(setup.damage.front().where,
                 fmt::format("network '{}' knows the dimensions of a machine, not its links", info.name),
                 "choose flow, packet or flit");

@@ -89,16 +89,15 @@ struct NetworkSums {
 struct NetworkPromises {
   // A message's delay depends on no other message: `send` knows when it arrives.
   bool independent_delays = false;
-  // Messages go the way network/topology.h says, and delay each other only on links that they share. What
-  // folding relies on.
-  bool meets_on_links_only = false;
-  // Messages may end and begin at a switch (Message::leg), and take cables (Message::share).
-  bool knows_dimensions = false;
+  // Messages go the way over the dimensions of a machine that network/topology.h says, and delay each other
+  // only on links that they share: what folding relies on. They may end and begin at a switch (Message::leg),
+  // and take cables (Message::share).
+  bool over_dimensions = false;
   // Messages may end and begin at the root of a tree of switches (Message::tree).
   bool grows_trees = false;
   // Plays every packet or flit, and says beforehand how long that takes (Network::foreseen_time).
   bool plays_bytes = false;
-  bool reduces_in_switches() const { return knows_dimensions || grows_trees; }
+  bool reduces_in_switches() const { return over_dimensions || grows_trees; }
 };
 
 // What will be sent, as foreseen: of all simulated ranks. 0: nothing is.
@@ -145,8 +144,10 @@ class Network {
     return kNoTree;
   }
   // Counts a message on the links of its way as if it had been sent so many times; takes no time and is never
-  // delivered.
-  virtual void count(const Message& message, std::int64_t times) = 0;
+  // delivered. Of networks on which collectives are memoised and ranks folded.
+  virtual void count(const Message& message, std::int64_t times) {
+    static_cast<void>(message), static_cast<void>(times);
+  }
   // Everything that decides what will happen on its links, seen from now: equal when the same will happen
   // again. Its own events are part of that. False where the network does not know: then runs are not folded
   // in time (sim/fold/time_fold.h).

@@ -17,8 +17,9 @@ Dimension dimension(DimensionKind kind, std::int64_t size, std::string name = "n
 
 std::vector<std::string> way(const Topology& topology, const Message& message) {
   std::vector<std::string> links;
-  Position at = topology.start(message);
-  while (at.hops_left > 0) links.push_back(topology.link_name(topology.advance(message, at)));
+  topology.for_each_link(message, [&](const LinkId& link, const Position& /*beyond*/) {
+    links.push_back(topology.link_name(link));
+  });
   EXPECT_EQ(at.rank, message.destination);
   EXPECT_FALSE(at.at_switch);
   return links;

@@ -113,7 +113,7 @@ class CollectivePlanner {
   // Throws Error when the algorithms named by the options do not exist or do not fit the machine's
   // dimensions and the network.
   CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
-                    const NetworkPromises& network = {.knows_dimensions = true});
+                    const NetworkPromises& network = {.over_dimensions = true});
   ~CollectivePlanner();
   CollectivePlanner(const CollectivePlanner&) = delete;
   CollectivePlanner& operator=(const CollectivePlanner&) = delete;
@@ -183,7 +183,7 @@ class CollectivePlanner {
 
   const Machine& machine_;
   const CollectiveOptions& options_;
-  bool knows_dimensions_;  // NetworkPromises's
+  bool over_dimensions_;  // NetworkPromises's
   std::unique_ptr<const AlgorithmChoices> choices_;
   std::unique_ptr<const CollectiveLibrary> library_;
   std::unique_ptr<PlanMaker> maker_;

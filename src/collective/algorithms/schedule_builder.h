@@ -8,13 +8,14 @@
 #include <map>
 #include <utility>
 
+#include "base/checked.h"
 #include "collective/algorithm.h"
 
 namespace armilla {
 
 // ceil(bytes / pieces).
 inline Bytes block_size(Bytes bytes, std::int64_t pieces) {
-  return Bytes(bytes.value / pieces + (bytes.value % pieces != 0 ? 1 : 0));
+  return Bytes(ceil_divide(bytes.value, pieces));
 }
 
 // position modulo ranks; position may be negative.

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/checked.h"
+
 namespace armilla {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
-__extension__ using DeviceTime = __int128;  // of all devices together, in picoseconds
+using DeviceTime = WideProduct;  // of all devices together, in picoseconds
 
 // Of the first `ranks` devices, those of each kind (device_number).
 std::vector<std::int64_t> devices_by_kind(const Machine& machine, std::int64_t ranks) {

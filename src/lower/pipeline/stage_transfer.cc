@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "lower/shard_share.h"
 
 namespace armilla {
@@ -21,7 +22,7 @@ bool gathers_after_transfer(const Plan& plan) {
 }
 
 Bytes sent_between_stages(Bytes output, const Plan& plan) {
-  return gathers_after_transfer(plan) ? Bytes(rounded_up(output.value, plan.tensor)) : output;
+  return gathers_after_transfer(plan) ? Bytes(ceil_divide(output.value, plan.tensor)) : output;
 }
 
 // Megatron waits for the device after every exchange (batch_p2p_sync of its ModelParallelConfig), but where

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "lower/shard/shard_pass.h"
 
 namespace armilla {
@@ -57,7 +58,7 @@ CoreRun core_run(const Model& model, const Layout& layout, std::uint32_t first, 
     // Ranks among which fewer heads are divided than there are ranks get copies.
     const std::int64_t heads = layout.tensors[input].heads;
     const std::int64_t copies =
-        run.inputs.empty() || heads == 0 ? 1 : rounded_up(layout.degrees.context, heads);
+        run.inputs.empty() || heads == 0 ? 1 : ceil_divide(layout.degrees.context, heads);
     run.inputs.push_back(Bytes(checked_multiply(bytes.value, copies, "plan")));
     if (run.inputs.size() > 1) run.keys_values += bytes;
   }

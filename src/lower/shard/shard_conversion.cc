@@ -1,6 +1,7 @@
 #include "lower/shard/shard_conversion.h"
 
 #include <algorithm>
+#include "base/checked.h"
 
 namespace armilla {
 namespace {
@@ -19,7 +20,7 @@ void set_collectives(const Model& model, const Layout& layout, DType floats, std
   const Bytes whole = whole_bytes(model, layout, entry.tensor, floats);
   const CollectiveStep gather{CollectiveKind::all_gather, axis, whole};
   const CollectiveStep scatter{CollectiveKind::reduce_scatter, axis, whole};
-  const CollectiveStep swap{CollectiveKind::all_to_all, axis, Bytes(rounded_up(whole.value, degree))};
+  const CollectiveStep swap{CollectiveKind::all_to_all, axis, Bytes(ceil_divide(whole.value, degree))};
   switch (entry.conversion) {
     case Conversion::none:
       break;

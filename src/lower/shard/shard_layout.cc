@@ -1,6 +1,7 @@
 #include "lower/shard_layout.h"
 
 #include <algorithm>
+#include "base/checked.h"
 
 namespace armilla {
 namespace {
@@ -55,7 +56,7 @@ Placement output_placement(const Model& model, const Operator& op, const Layout&
   }
   placement.features = split_share(model, op, layout);
   if (op.ways > 0) {
-    placement.heads = rounded_up(op.ways, degree);
+    placement.heads = ceil_divide(op.ways, degree);
   } else {
     for (const std::uint32_t input : op.inputs)
       placement.heads = std::max(placement.heads, layout.tensors[input].heads);
@@ -84,7 +85,7 @@ Share split_share(const Model& model, const Operator& op, const Layout& layout) 
     return largest_part(table ? model.parameters[op.parameters[0]].shape[0] : 0, degree);
   }
   // Beyond `ways` parts are copies (key-value heads): the share stays one head of all.
-  if (op.ways > 0) return {rounded_up(op.ways, degree), op.ways};
+  if (op.ways > 0) return {ceil_divide(op.ways, degree), op.ways};
   if ((op.split == Split::column || op.split == Split::row) && !op.forward.gemms.empty()) {
     const Gemm& gemm = op.forward.gemms[0];
     if (op.split == Split::row) return largest_part(gemm.k, degree);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/checked.h"
 #include "lower/expert_exchange.h"
 #include "lower/pipeline/pass_writer.h"
 #include "lower/pipeline_schedule.h"
@@ -298,7 +299,7 @@ class BlockWriter {
 
   // Rounded up: all pieces together may be a few bytes more than the whole.
   CollectiveStep piece_of(CollectiveStep whole) const {
-    whole.bytes = Bytes(rounded_up(whole.bytes.value, pieces_));
+    whole.bytes = Bytes(ceil_divide(whole.bytes.value, pieces_));
     return whole;
   }
 

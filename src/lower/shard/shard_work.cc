@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checked.h"
 #include "ir/derived/backward.h"
 #include "lower/expert_exchange.h"
 
@@ -115,7 +116,7 @@ void shard_gemm(const Operator& op, const Layout& layout, Share split, Gemm& gem
     // divided by both degrees and the sequence's share is taken back.
     if (op.core_attention && degrees.all_to_all_context) {
       const std::int64_t ways = degrees.tensor * degrees.context;
-      split = op.ways > 0 ? Share{rounded_up(op.ways, ways), op.ways} : Share{1, ways};
+      split = op.ways > 0 ? Share{ceil_divide(op.ways, ways), op.ways} : Share{1, ways};
       tokens = tokens * Share{degrees.sequence.of, degrees.sequence.part};
     }
     gemm.count = scaled(gemm.count, split);
@@ -494,7 +495,7 @@ void set_one_hot_work(const Model& model, const Operator& op, const Layout& layo
     const Tensor& tensor = model.tensors[t];
     const std::int64_t rows =
         element_count(tensor.shape, tensor.name) / std::max<std::int64_t>(tensor.shape.back(), 1);
-    return rounded_up(scaled(rows, seen_share(op, layout, t, is_output)), groups);
+    return ceil_divide(scaled(rows, seen_share(op, layout, t, is_output)), groups);
   };
   const std::uint32_t in = op.inputs.front(), out = op.outputs.front();
   const std::int64_t width = model.tensors[out].shape.back();
@@ -638,10 +639,10 @@ Work ring_step(const Work& work, std::int64_t steps, bool fused) {
     // whichever it is, keys outnumber the elements of a head.
     std::int64_t& keys =
         gemm.n >= gemm.k ? (gemm.n >= gemm.m ? gemm.n : gemm.m) : (gemm.k >= gemm.m ? gemm.k : gemm.m);
-    keys = rounded_up(keys, steps);
+    keys = ceil_divide(keys, steps);
   }
-  step.flops = Flops(rounded_up(work.flops.value, steps));
-  if (!fused) step.bytes = Bytes(rounded_up(work.bytes.value, steps));
+  step.flops = Flops(ceil_divide(work.flops.value, steps));
+  if (!fused) step.bytes = Bytes(ceil_divide(work.bytes.value, steps));
   return step;
 }
 

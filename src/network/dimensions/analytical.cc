@@ -38,13 +38,11 @@ class AnalyticalBase : public Network {
 
   void count(const Message& message, std::int64_t times) override {
     messages_ += times;
-    Position at = topology_.start(message);
-    while (at.hops_left > 0) {
-      const LinkId id = topology_.advance(message, at);
+    topology_.for_each_link(message, [&](const LinkId& id, const Position& /*beyond*/) {
       Link& link = links_.at(id);
       link.busy = later(link.busy, saturating_multiply(time_on(links_.speed(id, message), message), times));
       link.bytes = saturating_add(link.bytes, saturating_multiply(message.bytes, times));
-    }
+    });
   }
 
  protected:
@@ -657,10 +655,8 @@ class AnalyticalUnshared final : public AnalyticalBase {
 
   Time send(const Message& message) override {
     ++messages_;
-    Position at = topology_.start(message);
     Time latency, service;
-    while (at.hops_left > 0) {
-      const LinkId id = topology_.advance(message, at);
+    topology_.for_each_link(message, [&](const LinkId& id, const Position& /*beyond*/) {
       const LinkSpeed& speed = links_.speed(id, message);
       const Time here = time_on(speed, message);
       Link& link = links_.at(id);
@@ -669,7 +665,7 @@ class AnalyticalUnshared final : public AnalyticalBase {
       // Cut through: latencies of all links, and the bytes once, over the slowest.
       latency = later(latency, speed.latency);
       service = std::max(service, here);
-    }
+    });
     const Time arrival = later(later(queue_.now(), latency), service);
     if (message.target != kNobody) queue_.schedule(arrival, message.target, message.argument);
     return arrival;

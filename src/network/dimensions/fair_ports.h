@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/units.h"
 #include "event/event_queue.h"
 #include "event/state_digest.h"
 #include "network/dimensions/link_table.h"
-#include "network/routing/routes.h"
 
 namespace armilla {
 

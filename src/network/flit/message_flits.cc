@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/slots.h"
+#include "base/sorted.h"
 #include "base/units_text.h"
 #include "network/flit.h"
 #include "network/flit/flit_engine.h"
@@ -176,11 +177,6 @@ class MessageFlits final : public Network, public OwnClock {
     starts_.push_back({at, number});
     wake_at(at);
     return kEndOfTime;
-  }
-
-  void count(const Message& message, std::int64_t times) override {
-    messages_ += times;
-    add_up(ways_.way(message), message.bytes, times);
   }
 
   std::vector<LinkUse> links() const override {
@@ -408,12 +404,9 @@ class MessageFlits final : public Network, public OwnClock {
   }
 
   void keep_links(Alternatives& pair) const {
-    const std::uint32_t taken = ways_.routing().choice == WayChoice::first ? 1 : pair.count;
-    for (const KnownWay& way : std::span(known_ways_).subspan(pair.begin, taken))
+    for (const KnownWay& way : std::span(known_ways_).subspan(pair.begin, pair.count))
       pair.links.insert(pair.links.end(), way.links.begin(), way.links.end());
-    std::ranges::sort(pair.links);
-    const auto [first, last] = std::ranges::unique(pair.links);
-    pair.links.erase(first, last);
+    sort_unique(pair.links);
   }
 
   // A link's load is what the packets that have it before them take.
@@ -460,7 +453,7 @@ class MessageFlits final : public Network, public OwnClock {
     packet.way = first.way;
     packet.step = way.entry.step;
     engine_->send(node, packet);
-    add_up(way.links, Bytes(bytes), 1);
+    add_up(way.links, Bytes(bytes));
     first.bytes -= bytes;
     if (--first.packets == 0) packets.pop_front();
     if (packets.empty()) {
@@ -482,12 +475,12 @@ class MessageFlits final : public Network, public OwnClock {
     return whole * settings_.packet_flits + flits_of(bytes.value - whole * bytes_of_packet());
   }
 
-  void add_up(std::span<const std::uint32_t> way, Bytes bytes, std::int64_t times) {
+  void add_up(std::span<const std::uint32_t> way, Bytes bytes) {
     const std::int64_t flits = flits_of_message(bytes);
-    packets_over_links_ += packets_of(bytes) * static_cast<std::int64_t>(way.size()) * times;
+    packets_over_links_ += packets_of(bytes) * static_cast<std::int64_t>(way.size());
     for (const std::uint32_t link : way) {
-      carried_[link].bytes = saturating_add(carried_[link].bytes, saturating_multiply(bytes, times));
-      carried_[link].flits += flits * times;
+      carried_[link].bytes = saturating_add(carried_[link].bytes, bytes);
+      carried_[link].flits += flits;
     }
   }
 

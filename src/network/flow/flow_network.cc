@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/checked.h"
 #include "network/flow.h"
 #include "network/flow/fluid_ways.h"
 #include "network/flow/fluids.h"
@@ -266,9 +267,7 @@ class FlowLinks final : public MessageLinks {
   bool any_by_chance() const override { return ways_.any_by_chance(); }
   std::vector<LinkShare> used(std::int32_t source, std::int32_t destination) override {
     if (std::exchange(destination_, destination) != destination) ways_.forget_some();
-    std::span<const Ways::Way> ways = ways_.ways({.source = source, .destination = destination, .bytes = {}});
-    if (ways_.routing().choice == WayChoice::first) ways = ways.first(1);
-    return shares_of(ways);
+    return shares_of(ways_.ways({.source = source, .destination = destination, .bytes = {}}));
   }
 
  private:

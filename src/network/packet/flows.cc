@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace armilla::packets {

@@ -72,10 +72,10 @@ class PacketNetwork final : public Network, public OwnClock {
         ways_(setup.machine, setup.slow_links, packet_routing(values), setup.damage),
         job_(job_of(ways_, setup, values)),
         packets_(job_),
-        counted_(ways_.links().size()),
+        shared_(ways_.links().size()),
         foreseen_time_(
             play_time(packets_foreseen(setup.foreseen, job_.settings), job_.settings.congestion_control)) {
-    if (setup.shared_dimensions != 0 && !job_.flows_come) senders_.emplace(counted_.size());
+    if (setup.shared_dimensions != 0 && !job_.flows_come) senders_.emplace(shared_.size());
   }
 
   // Fast-forward leaves out nobody knows how much.
@@ -93,31 +93,21 @@ class PacketNetwork final : public Network, public OwnClock {
     }
     Alternatives& found = alternatives_of(message);
     const auto chosen = static_cast<std::uint32_t>(found.begin + choose(found));
-    if (senders_) senders_->enter(row_links_[chosen], message.sender, queue().now(), counted_);
+    if (senders_) senders_->enter(row_links_[chosen], message.sender, queue().now(), shared_);
     const std::uint32_t number = flights_.add({message, chosen, 0});
     go_on(number, at_ns);
     wake_at(at_ns);
     return kEndOfTime;
   }
 
-  void count(const Message& message, std::int64_t times) override {
-    messages_ += times;
-    for (const std::uint32_t link : ways_.way(message)) {
-      NetworkSums::Carried& sum = counted_[link];
-      const Bandwidth bandwidth = ways_.links()[link].figures.bandwidth;
-      sum.busy = later(sum.busy, saturating_multiply(time_to_move(message.bytes, bandwidth), times));
-      sum.bytes = saturating_add(sum.bytes, saturating_multiply(message.bytes, times));
-    }
-  }
-
   std::vector<LinkUse> links() const override {
     packets_.bring_up();
-    std::vector<NetworkSums::Carried> carried = counted_;
+    std::vector<NetworkSums::Carried> carried = shared_;
     if (senders_) senders_->bring_up(carried, queue().now());
     for (std::uint32_t link = 0; link < carried.size(); ++link) {
       const packets::Simulation::Carried sent = packets_.carried(link);
-      carried[link].busy = later(carried[link].busy, Time(sent.busy_ps));
-      carried[link].bytes = saturating_add(carried[link].bytes, Bytes(sent.bytes));
+      carried[link].busy = Time(sent.busy_ps);
+      carried[link].bytes = Bytes(sent.bytes);
     }
     return ways_.used(carried);
   }
@@ -214,12 +204,8 @@ class PacketNetwork final : public Network, public OwnClock {
   // Those that the latest row leads over.
   void keep_links(std::span<const Ways::Way> ways) {
     if (!senders_) return;
-    std::vector<std::uint32_t>& links = row_links_.emplace_back();
-    if (job_.choice == WayChoice::first) ways = ways.first(1);
-    for (const Ways::Way& way : ways) links.insert(links.end(), way.begin(), way.end());
-    std::ranges::sort(links);
-    const auto [first, last] = std::ranges::unique(links);
-    links.erase(first, last);
+    // Of ways to spray packets over, connections that do not take one.
+    row_links_.push_back(Ways::distinct_links(job_.choice == WayChoice::first ? ways.first(1) : ways));
   }
 
   std::uint32_t new_connection(std::span<const Ways::Way> ways) {
@@ -273,7 +259,7 @@ class PacketNetwork final : public Network, public OwnClock {
       if (!job_.flows_come && goes_on(number, flight)) continue;
       const std::uint32_t target = flight.message.target;
       const std::uint64_t argument = flight.message.argument;
-      if (senders_) senders_->leave(row_links_[flight.row], flight.message.sender, queue().now(), counted_);
+      if (senders_) senders_->leave(row_links_[flight.row], flight.message.sender, queue().now(), shared_);
       flights_.release(number);
       queue().handler(target).handle(argument);
     }
@@ -288,7 +274,7 @@ class PacketNetwork final : public Network, public OwnClock {
   std::vector<std::vector<std::uint32_t>> row_links_;  // of each row, where senders_ are
   std::vector<std::int64_t> waiting_bytes_;            // per connection: posted, not there yet
   Slots<Flight> flights_;
-  std::vector<NetworkSums::Carried> counted_;
+  std::vector<NetworkSums::Carried> shared_;
   std::optional<SendersOnLinks> senders_;  // where there are several
   PlayTime foreseen_time_;
   std::int64_t messages_ = 0;

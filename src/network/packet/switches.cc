@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace armilla::packets {

@@ -10,11 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "base/checked.h"
 #include "ir/flow_traffic.h"
 
 namespace armilla {
-
-__extension__ using WideProduct = __int128;  // of two 64-bit numbers
 
 // What two hosts see of each other on an idle network.
 struct PairFigures {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/sorted.h"
 #include "base/splitmix.h"
 
 namespace armilla {
@@ -68,8 +69,7 @@ void UpDown::number_part(const std::vector<std::uint32_t>& part, const std::vect
       }
     }
     // By number within a level: any order keeps ways free of circles, this one makes it the same everywhere.
-    std::ranges::sort(below);
-    below.erase(std::unique(below.begin(), below.end()), below.end());
+    sort_unique(below);
     for (const std::uint32_t node : below) order_[node] = next++;
     level = std::move(below);
   }

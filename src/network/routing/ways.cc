@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/splitmix.h"
 #include "network/routings.h"
 
@@ -193,10 +194,17 @@ void Ways::fail(std::uint32_t source, std::uint32_t destination, const std::stri
               why);
 }
 
+std::vector<std::uint32_t> Ways::distinct_links(std::span<const Way> ways) {
+  std::vector<std::uint32_t> links;
+  for (const Way& way : ways) links.insert(links.end(), way.begin(), way.end());
+  sort_unique(links);
+  return links;
+}
+
 Ways::Way Ways::over_dimensions(const Message& message) const {
   Way way;
-  Position at = topology_.start(message);
-  while (at.hops_left > 0) way.push_back(number_of(topology_.advance(message, at)));
+  topology_.for_each_link(
+      message, [&](const LinkId& link, const Position& /*beyond*/) { way.push_back(number_of(link)); });
   return way;
 }
 

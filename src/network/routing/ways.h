@@ -89,6 +89,8 @@ class Ways {
   std::span<const Way> ways(const Message& message);
   // The first of them.
   std::span<const std::uint32_t> way(const Message& message) { return ways(message).front(); }
+  // All links of some ways, each once, in order.
+  static std::vector<std::uint32_t> distinct_links(std::span<const Way> ways);
 
   // Whether any way that was asked for is one of several, taken by a hash or at random.
   bool any_by_chance() const { return any_by_chance_; }

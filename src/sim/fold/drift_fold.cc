@@ -28,8 +28,7 @@ DriftFold::DriftFold(const NativePlay& play, const RunContext& context, const Ru
       // clocks of their own.
       may_look_(play.folds_drift && parts.walker.has_loops() && !play.options.every_message &&
                 play.options.window.from == Time(0) && play.options.window.until == kEndOfTime &&
-                promises_of(play.study.network).knows_dimensions &&
-                promises_of(play.study.network).meets_on_links_only &&
+                promises_of(play.study.network).over_dimensions &&
                 std::ranges::none_of(play.study.machine.dimensions, passes_others)),
       later_by_(context.classes.real.size()) {
   if (may_look_) context.observers.push_back(this);

@@ -284,7 +284,7 @@ std::vector<bool> individuals(const FoldingInput& input, const RankMessages& mes
 }  // namespace
 
 bool may_fold(const Study& study) {
-  return promises_of(study.network).meets_on_links_only && !(study.what_if.jitter.deviation > 0);
+  return promises_of(study.network).over_dimensions && !(study.what_if.jitter.deviation > 0);
 }
 
 namespace {

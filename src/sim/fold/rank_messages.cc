@@ -224,13 +224,12 @@ class FinderOverDimensions : Finder {
     const std::size_t first = found_.hops.size();
     const Message message{source, destination, {}, dimension};
     std::uint64_t hash = names.channel;
-    for (Position at = topology_.start(message); at.hops_left > 0;) {
-      const LinkId link = topology_.advance(message, at);
+    topology_.for_each_link(message, [&](const LinkId& link, const Position& /*beyond*/) {
       const std::uint32_t name = link.dimension << 24 | static_cast<std::uint32_t>(link.number);
       hash = mix_in(hash, name);
       routed_in_[link.dimension] = true;
       found_.hops.push_back({link.owner, name});
-    }
+    });
     signature(source) += mix(hash);
     add_routed(source, destination, names, first);
   }

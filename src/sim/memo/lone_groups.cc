@@ -92,7 +92,7 @@ class LoneFinder {
     is_unfit_.assign(graph_.families.size() + 1, false);
     passes_others_.assign(graph_.families.size() + 1, false);
     find_own_sends();
-    if (!promises_of(study_.network).meets_on_links_only) return lone;
+    if (!promises_of(study_.network).over_dimensions) return lone;
     // They are bits of a word, of which all set says something else.
     if (machine_.dimensions.size() >= 32) return {};
     for (const SlowLinks& slow : study_.what_if.links) uneven_ |= bit(slow.dimension);

@@ -26,15 +26,13 @@ class WaysOverDimensions final : public MessageWays {
   std::size_t links() const override { return links_; }
 
   void add(const Message& message, Links& links) override {
-    Position at = topology_.start(message);
-    while (at.hops_left > 0) {
-      const LinkId id = topology_.advance(message, at);
+    topology_.for_each_link(message, [&](const LinkId& id, const Position& /*beyond*/) {
       // By the rank that stands for the owner: links of ranks that are folded are one link.
       const auto owner = static_cast<std::size_t>(play_.classes.simulated_rank(id.owner));
       links.push_back(static_cast<std::uint32_t>(
           first_[id.dimension] + owner * static_cast<std::size_t>(topology_.links_per_rank(id.dimension)) +
           static_cast<std::size_t>(id.number)));
-    }
+    });
   }
 
   // No link of a lone group's dimensions has a speed of its own (sim/memo/lone_groups.h), so that the group's

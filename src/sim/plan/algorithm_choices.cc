@@ -103,7 +103,7 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
     : machine_(machine),
       measured_(options.measured),
       // Its distances are of no account where nothing but dimensions is known.
-      knows_dimensions_(network.knows_dimensions) {
+      over_dimensions_(network.over_dimensions) {
   const bool grows_trees = network.grows_trees;
   const bool reduces = network.reduces_in_switches();
   check_switches(machine);
@@ -209,7 +209,7 @@ std::vector<AlgorithmPicks> AlgorithmChoices::possible(std::span<const Collectiv
     const bool library_known = measured_ && (dimension.in_switch || !dimension.protocols.empty());
     for (AlgorithmPicks pick = 1; pick <= choice.others.size(); ++pick) {
       if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension], library_known,
-                 knows_dimensions_, measured_ && phase.dimension > 0 && !dimension.protocols.empty()))
+                 over_dimensions_, measured_ && phase.dimension > 0 && !dimension.protocols.empty()))
         continue;
       for (std::size_t i = 0; i < usual; ++i)
         possible.push_back(possible[i] | pick << kPickBits * phase.dimension);

@@ -40,7 +40,7 @@ inline bool has_no_wish(const CollectiveOptions& options) {
 // trees only those of SHARP: where NVSwitches reduce on them, ranks do not fold.
 inline bool reduces_in(const Dimension& dimension, const NetworkPromises& network) {
   return dimension.in_switch &&
-         (network.knows_dimensions || (network.grows_trees && dimension.in_switch->name == "sharp"));
+         (network.over_dimensions || (network.grows_trees && dimension.in_switch->name == "sharp"));
 }
 
 class AlgorithmChoices {
@@ -80,8 +80,8 @@ class AlgorithmChoices {
   static constexpr std::uint32_t kMostPicked = 63 / kPickBits;
 
   const Machine& machine_;
-  const bool measured_;          // the library is taken as it is where the machine knows it
-  const bool knows_dimensions_;  // NetworkPromises's
+  const bool measured_;         // the library is taken as it is where the machine knows it
+  const bool over_dimensions_;  // NetworkPromises's
   // Per kind, one per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Choice>> choices_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>

@@ -57,7 +57,7 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
                                      const NetworkPromises& network)
     : machine_(machine),
       options_(checked(options)),
-      knows_dimensions_(network.knows_dimensions),
+      over_dimensions_(network.over_dimensions),
       choices_(std::make_unique<AlgorithmChoices>(machine, options, network)),
       library_(std::make_unique<CollectiveLibrary>(machine, options, network, *choices_)),
       maker_(std::make_unique<PlanMaker>(machine, options, network, *choices_, *library_)),
@@ -332,7 +332,7 @@ Time CollectivePlanner::held_by_protocol(const CollectiveCall& call, std::uint32
 const BeyondSchedule& CollectivePlanner::beyond(const CollectiveCall& call, std::uint32_t shape) {
   static constexpr BeyondSchedule kNothing{};
   if (call.custom >= 0 || library_->as_made(call, 1).kind == CollectiveKind::barrier) return kNothing;
-  if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return kNothing;
+  if (!options_.measured && (over_dimensions_ || !has_cables(machine_))) return kNothing;
   const auto [found, fresh] = beyond_.try_emplace(key_of(call, shape));
   if (fresh)
     found->second = library_->beyond(maker_->make(call, shape, call.bytes, {}, picks(call, shape)),
@@ -356,9 +356,9 @@ Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& l
       const Message message{rank_at(phase, layout, layout.ranks.front(), 0, here),
                             rank_at(phase, layout, layout.ranks.front(), 0, there), Bytes(1),
                             phase.dimension};
-      Position at = topology.start(message);
-      while (at.hops_left > 0)
-        ways += in_seconds(machine_.dimensions[topology.advance(message, at).dimension].latency);
+      topology.for_each_link(message, [&](const LinkId& link, const Position& /*beyond*/) {
+        ways += in_seconds(machine_.dimensions[link.dimension].latency);
+      });
     }
     Dimension flat;
     flat.kind = DimensionKind::switched;

@@ -280,7 +280,7 @@ std::vector<BeyondSchedule> CollectiveLibrary::ways(const PlannedPhase& phase, B
                                                             ? std::span(dimension.protocols)
                                                             : std::span(&plain, 1);
   // Of the dimension's bandwidth: what the network moves the schedule's bytes with.
-  const double moved = knows_dimensions_ ? phase.attained : 1;
+  const double moved = over_dimensions_ ? phase.attained : 1;
   // The root of a reduction sends nothing.
   const RankSchedule& member =
       phase.schedule->of(phase.kind == CollectiveKind::reduce ? phase.schedule->ranks - 1 : 0);

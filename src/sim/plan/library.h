@@ -22,10 +22,7 @@ class CollectiveLibrary {
   // All must outlive it.
   CollectiveLibrary(const Machine& machine, const CollectiveOptions& options, const NetworkPromises& network,
                     const AlgorithmChoices& choices)
-      : machine_(machine),
-        options_(options),
-        knows_dimensions_(network.knows_dimensions),
-        choices_(choices) {}
+      : machine_(machine), options_(options), over_dimensions_(network.over_dimensions), choices_(choices) {}
 
   // What the library makes of a call among so many members: of a barrier an all-reduce of one element. Of a
   // broadcast whose roots take turns, what all of them make together: an all-gather in which every member
@@ -48,7 +45,7 @@ class CollectiveLibrary {
 
   const Machine& machine_;
   const CollectiveOptions& options_;
-  bool knows_dimensions_;  // NetworkPromises's
+  bool over_dimensions_;  // NetworkPromises's
   const AlgorithmChoices& choices_;
 };
 

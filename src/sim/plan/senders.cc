@@ -115,12 +115,13 @@ class RingUsers {
   bool add_message(std::int32_t source, std::int32_t destination) {
     if (source == destination) return true;
     const Message message{source, destination, {}};
-    for (Position at = topology_.start(message); at.hops_left > 0;) {
-      const LinkId link = topology_.advance(message, at);
+    bool is_unshared = true;
+    topology_.for_each_link(message, [&](const LinkId& link, const Position& beyond) {
       // A link the other way belongs to the rank behind its cable.
-      if (link.dimension == dimension_ && !use(link.number == 0 ? link.owner : at.rank, kNodes)) return false;
-    }
-    return true;
+      if (link.dimension == dimension_)
+        is_unshared = is_unshared && use(link.number == 0 ? link.owner : beyond.rank, kNodes);
+    });
+    return is_unshared;
   }
 
   const Graph& graph_;

@@ -125,12 +125,12 @@ void LeastCommunication::find_ways(Place& place) const {
   const auto add = [&](std::int32_t source, std::int32_t destination) {
     const Message message{source, destination, {}, kAllDimensions};
     std::pair way{Time(0), 0.0};
-    for (Position at = topology.start(message); at.hops_left > 0;) {
-      const Dimension& dimension = machine_.dimensions[topology.advance(message, at).dimension];
+    topology.for_each_link(message, [&](const LinkId& link, const Position& /*beyond*/) {
+      const Dimension& dimension = machine_.dimensions[link.dimension];
       way.first += dimension.latency;
       const double bandwidth = dimension.bandwidth.value;
       way.second = way.second == 0 ? bandwidth : std::min(way.second, bandwidth);
-    }
+    });
     if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
   };
   for (const std::vector<std::int32_t>& ranks : axis_family(place.plan, GroupAxis::pipeline).groups) {

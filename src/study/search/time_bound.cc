@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "ir/tensor.h"
 #include "lower/expert_exchange.h"
 #include "lower/pipeline_schedule.h"
@@ -429,8 +430,7 @@ Time least_iteration(const Study& setting, const Plan& plan, StagePaths& paths, 
 double least_computing(const Study& setting, const Plan& plan, StagePaths& paths, const StageCut& stages,
                        const PipelineOrder& order) {
   if (!ranks_are_alike(setting, plan) || !schedule_of(plan).flushes) return 0;
-  __extension__ using DeviceTime = __int128;
-  DeviceTime of_chunks = 0;
+  WideProduct of_chunks = 0;
   for (const std::vector<PipelineChunk>& chunks : order.chunks) {
     for (const PipelineChunk& chunk : chunks) {
       of_chunks += paths.of(stage_shapes(paths.model(), plan, stages, chunk.stage)).computing.value;
