@@ -21,7 +21,7 @@ Patience patience_of(const std::string& text, const Session& session, bool quiet
     patience.asked = true;
     patience.longest = parse_time(text, "--patience " + text);
     if (patience.longest <= Time(0))
-      throw Error("--patience", "leaves no time", "give a time above 0, such as 2h");
+      throw Error("--patience " + text, "leaves no time", "give a time above 0, such as 2h");
   }
   if (!quiet) {
     patience.tell = [&session](const std::string& sentence) {

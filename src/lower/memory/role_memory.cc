@@ -74,7 +74,7 @@ std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
 // What a rank keeps of a bucket's gradients. ZeRO-2 and 3 shard them (Rajbhandari et al. 2020, figure 1).
 std::int64_t gradients_of(const WeightBucket& bucket, const Plan& plan) {
   const bool whole = plan.zero_stage < 2 || (plan.no_sync && plan.micro_batches > 1);
-  return rounded_up(bucket.gradients.value, whole ? 1 : shards(bucket, plan));
+  return ceil_divide(bucket.gradients.value, whole ? 1 : shards(bucket, plan));
 }
 
 // FSDP's shards are of the master weights: the narrow copy is there while it is gathered only.
@@ -101,9 +101,9 @@ void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
     const std::int64_t ways = shards(bucket, plan);
     // ZeRO-1 shards the optimizer's states, ZeRO-3 weights, too (Rajbhandari et al. 2020, figure 1).
     if (!gathers_narrow || ways == 1)
-      weights = add(weights, rounded_up(bucket.weights.value, plan.zero_stage == 3 ? ways : 1));
+      weights = add(weights, ceil_divide(bucket.weights.value, plan.zero_stage == 3 ? ways : 1));
     if (!shares_out_tensors(plan))
-      optimizer = add(optimizer, checked_multiply(rounded_up(bucket.elements, ways), state, kWhere));
+      optimizer = add(optimizer, checked_multiply(ceil_divide(bucket.elements, ways), state, kWhere));
   }
   if (shares_out_tensors(plan)) {
     // The rank that needs most: it may have the most loaded part of both.
@@ -394,9 +394,9 @@ std::int64_t exchange_arrays(const RoleParts& parts, const Plan& plan) {
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t ways = shards(bucket, plan);
     if (ways == 1) continue;
-    shard = add(shard, rounded_up(bucket.weights.value, ways));
+    shard = add(shard, ceil_divide(bucket.weights.value, ways));
     whole = add(whole, bucket.weights.value);
-    elements = add(elements, rounded_up(bucket.elements, ways));
+    elements = add(elements, ceil_divide(bucket.elements, ways));
   }
   std::int64_t arrays = 0;
   if (whole > parts.largest_output) arrays = add(arrays, whole);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -114,12 +115,12 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
   const auto count = static_cast<std::int64_t>(layers.size());
   if (sum == blocks) return cut_exactly(plan.stage_blocks);
   if (sum == count) return cut_by_layers(model, layers, plan.stage_blocks);
-  throw Error(
-      where,
-      fmt::format("the numbers add up to {}, the model has {} blocks, {} of them layers", sum, blocks, count),
-      fmt::format("make them add up to {}{}", count,
-                  blocks == count ? "" : fmt::format(" (or {}, with embedding and head)", blocks)),
-      {"plan.stage_blocks"});
+  throw Error(where,
+              fmt::format("plan.stage_blocks {} adds up to {}, the model has {} blocks, {} of them layers",
+                          fmt::join(plan.stage_blocks, ","), sum, blocks, count),
+              fmt::format("make them add up to {}{}", count,
+                          blocks == count ? "" : fmt::format(" (or {}, with embedding and head)", blocks)),
+              {"plan.stage_blocks"});
 }
 
 // More would say nothing, or hide a mistake.

@@ -83,7 +83,7 @@ TEST(StageCut, WhatDoesNotFitIsRefused) {
       cut_error(8, 4, 1, {4, 4}),
       "plan: plan.stage_blocks has 2 numbers for plan.pipeline 4\n  hint: give 4 numbers, in model order");
   EXPECT_EQ(cut_error(8, 2, 1, {4, 5}),
-            "plan: the numbers add up to 9, the model has 10 blocks, 8 of them layers\n"
+            "plan: plan.stage_blocks 4,5 adds up to 9, the model has 10 blocks, 8 of them layers\n"
             "  hint: make them add up to 8 (or 10, with embedding and head)");
   EXPECT_EQ(cut_error(8, 2, 1, {-1, 9}), "plan: a stage of -1 blocks\n  hint: a stage has at least 1 block");
   EXPECT_EQ(cut_error(8, 3, 1, {4, 0, 4}),

@@ -220,7 +220,7 @@ void warn_about_flags(const Astra2Request& request, std::vector<std::string>& wa
 // the links with ns-3, but with htsim those of the YAML, which have nothing to do with its topology.
 void warn_about_packets(const Astra2Request& request, const SystemLayer& system,
                         std::vector<std::string>& warnings) {
-  const bool takes_links = !promises_of(system.network).meets_on_links_only;
+  const bool takes_links = !promises_of(system.network).over_dimensions;
   if (request.settings.htsim.used) {
     if (!takes_links)
       throw Error(system.network.where,

@@ -16,6 +16,8 @@
 namespace armilla {
 namespace {
 
+constexpr const char* kPermissions = "you need permission to write the file and its folder";
+
 constexpr const char* kDamaged = "delete it, or name another file";
 
 constexpr std::array kDatabaseKinds = {&kSavedSearch, &kSweepDatabase, &kProfileDatabase};
@@ -103,7 +105,8 @@ Database::Database(const std::string& path, const DatabaseForm& form, DatabaseUs
   handle_.reset(database);
   check(code);
   sqlite3_extended_result_codes(database, 0);
-  if (writes && sqlite3_db_readonly(database, "main") == 1) throw Error(path, "cannot be written");
+  if (writes && sqlite3_db_readonly(database, "main") == 1)
+    throw Error(path, "cannot be written", kPermissions);
   if (writes) execute("PRAGMA locking_mode = EXCLUSIVE");
   const std::int64_t application = number_of("PRAGMA application_id");
   const std::int64_t version = number_of("PRAGMA user_version");
@@ -180,12 +183,11 @@ void Database::check(int code) const {
       if (!folder.empty() && !is_there(folder))
         throw Error(path_, fmt::format("cannot be made: the folder {} does not exist", folder.string()),
                     "make the folder first, or name a file in another one");
-      throw Error(path_, fmt::format("this {} can be neither opened nor made", what_),
-                  "you need permission to write the file and its folder");
+      throw Error(path_, fmt::format("this {} can be neither opened nor made", what_), kPermissions);
     }
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      throw Error(path_, "cannot be written");
+      throw Error(path_, "cannot be written", kPermissions);
     case SQLITE_FULL:
       throw Error(path_, "cannot be written: the disk is full");
     default:

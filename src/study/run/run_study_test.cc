@@ -211,8 +211,8 @@ TEST(RunStudy, ErrorsOfTheLoweringNameTheKey) {
   };
   EXPECT_EQ(
       error("ranks: 64, pipeline: 2, stage_blocks: [34, 0]"),
-      "study.yaml:3:46: plan.stage_blocks: the numbers add up to 34, the model has 26 blocks, 24 of them "
-      "layers\n  hint: make them add up to 24 (or 26, with embedding and head)");
+      "study.yaml:3:46: plan.stage_blocks: plan.stage_blocks 34,0 adds up to 34, the model has 26 blocks, 24 "
+      "of them layers\n  hint: make them add up to 24 (or 26, with embedding and head)");
   EXPECT_EQ(
       error("ranks: 8, pipeline: 4, recompute_blocks: 7"),
       "study.yaml:3:49: plan.recompute_blocks: plan.recompute_blocks 7 for model chunks of at most 6 layers\n"

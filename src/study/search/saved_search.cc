@@ -99,12 +99,12 @@ std::string difference(const std::string& saved, const std::string& now) {
   };
   if (const auto old = first_alone(before, after); old != before.end()) {
     const std::string other = same_key(after, before, *old);
-    return other.empty() ? fmt::format("it has '{}', this search has not", *old)
+    return other.empty() ? fmt::format("it has '{}', and this search does not", *old)
                          : fmt::format("it has '{}', this search '{}'", *old, other);
   }
   const auto added = first_alone(after, before);
   return added == after.end() ? "its settings stand in another order"
-                              : fmt::format("this search has '{}', it has not", *added);
+                              : fmt::format("this search has '{}', and it does not", *added);
 }
 
 // A plan that was simulated, is known to be longer, or was refused.
@@ -169,7 +169,9 @@ void SavedSearch::check_study(const SearchRequest& request, const SearchSpace& s
       }
       throw Error(request.save, "was saved by a search of another study or space",
                   name == "asked" ? difference(before, value)
-                                  : "a model, machine or profile that its settings name has changed");
+                                  : "its machine, model or profile was another: a setting of the machine, or "
+                                    "what a file says, has "
+                                    "changed");
     }
     return;
   }

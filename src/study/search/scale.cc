@@ -1,6 +1,7 @@
 #include "study/scale.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +16,12 @@ namespace armilla {
 namespace {
 
 constexpr std::string_view kRanks = "plan.ranks";
+
+// What is to be known of the best plans of some sizes.
+struct NoteOfSizes {
+  std::string note;
+  std::vector<std::int64_t> ranks;
+};
 
 std::string refusal_of(const SearchResult& result) {
   if (!result.nearest) {
@@ -111,8 +118,11 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
       if (request.global_batch * ranks % sizes.front() != 0) {
         throw Error(
             "--global-batch",
-            fmt::format("{} samples on {} ranks are no whole number on {} ranks", request.global_batch,
-                        sizes.front(), ranks),
+            fmt::format("{} on {} would be {:.6g} on {}", counted(request.global_batch, "sample"),
+                        counted(sizes.front(), "rank"),
+                        static_cast<double>(request.global_batch) * static_cast<double>(ranks) /
+                            static_cast<double>(sizes.front()),
+                        counted(ranks, "rank")),
             "--weak gives every rank as many samples: give a multiple of the smallest number of ranks");
       }
       point.global_batch = request.global_batch * ranks / sizes.front();
@@ -122,6 +132,7 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
   if (crew.serves()) serve(searches, crew);
   check_patience(foreseen_plans(searches, crew), request.search.patience);
   std::string hint;  // where the size looked at last has no plan
+  std::vector<NoteOfSizes> notes;
   for (const SearchRequest& search : searches) {
     ScalePoint& point = points[static_cast<std::size_t>(search.part)];
     if (search.stopped && search.stopped()) break;
@@ -132,7 +143,9 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
     point.axes = found.axes;
     result.tokens_per_sample = found.tokens_per_sample;
     for (const std::string& note : found.notes) {
-      if (std::ranges::find(result.notes, note) == result.notes.end()) result.notes.push_back(note);
+      const auto known = std::ranges::find(notes, note, &NoteOfSizes::note);
+      (known == notes.end() ? notes.emplace_back(NoteOfSizes{note, {}}) : *known)
+          .ranks.push_back(point.ranks);
     }
     if (found.ranking.empty()) {
       point.refusal = refusal_of(found);
@@ -147,6 +160,15 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
     result.points.push_back(std::move(point));
   }
   result.complete = result.points.size() == sizes.size();
+  const auto with_plan =
+      std::ranges::count_if(result.points, [](const ScalePoint& point) { return point.best.has_value(); });
+  for (const NoteOfSizes& note : notes) {
+    const bool is_of_all = static_cast<std::ptrdiff_t>(note.ranks.size()) == with_plan;
+    result.notes.push_back(
+        is_of_all ? note.note
+                  : fmt::format("on {} {}: {}", fmt::join(note.ranks, ", "),
+                                note.ranks == std::vector<std::int64_t>{1} ? "rank" : "ranks", note.note));
+  }
   if (result.complete && !result.has_plan()) {
     throw Error("armilla scale", "no size has a plan that can be run: " + result.points.back().refusal, hint);
   }

@@ -549,7 +549,7 @@ TEST_F(SearchTest, RefusesWhatIsNoSpace) {
               testing::HasSubstr("unknown collective algorithm 'circle'"));
   for (const char* fixed : {"framework: megatron,pytorch", "precision: [bf16, fp16]", "seed: any"}) {
     EXPECT_THAT(refusal(std::string("  ") + fixed + '\n'),
-                testing::HasSubstr("this key does not vary in a search"))
+                testing::HasSubstr("this key takes one value"))
         << fixed;
   }
   EXPECT_THAT(error_of([&] { request("gpt", "machine: any\n"); }),

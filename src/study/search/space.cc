@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/size_list.h"
@@ -153,11 +155,29 @@ constexpr std::array<std::string_view, 38> kFixedKeys = {"accumulation_fusion",
 // Of these, what plans may take or not, by their degrees.
 constexpr std::array<std::string_view, 2> kBatchKeys = {"batch", "global_batch"};
 
+// Keys beside the plan with a value that has no comma of its own.
+constexpr std::array<std::string_view, 9> kFixedBeside = {
+    "model.sequence",       "training.tokens",           "training.samples",
+    "machine.device.price", "collectives.chunks",        "collectives.active_chunks",
+    "collectives.order",    "collectives.decomposition", "compute"};
+
+// What stands at a path of keys; nothing where one of them is not there.
+std::optional<Config> find_at(Config config, std::string_view path) {
+  for (;;) {
+    const std::size_t dot = path.find('.');
+    std::optional<Config> found = config.is_map() ? config.find(path.substr(0, dot)) : std::nullopt;
+    if (!found || dot == std::string_view::npos) return found;
+    config = *found;
+    path.remove_prefix(dot + 1);
+  }
+}
+
 void refuse_values(const Config& value) {
   const bool is_one =
       value.is_scalar() && value.text() != "any" && value.text().find(',') == std::string::npos;
   if (is_one || (!value.is_scalar() && !value.is_list())) return;
-  throw Error(value.where(), "this key does not vary in a search", "it can only be fixed: give one value");
+  throw Error(value.where(), "this key takes one value",
+              "a search does not vary it: give one, or vary it with armilla sweep");
 }
 
 // What a list or a range stands for. A value that is there twice is tried once.
@@ -302,6 +322,10 @@ std::vector<SearchAxis> search_axes(const Config& config) {
     for (const std::string_view key : kFixedKeys) {
       if (const auto value = plan->find(key)) refuse_values(*value);
     }
+  }
+  for (const std::string_view key : kFixedBeside) {
+    const auto value = find_at(config, key);
+    if (value && value->is_scalar() && value->text().find(':') == std::string::npos) refuse_values(*value);
   }
   return axes;
 }

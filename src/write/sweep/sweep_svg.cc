@@ -165,7 +165,7 @@ class SweepPlotter {
     over_ = keys_called(result.keys, plot.over);
     for (std::size_t key = 0; plot.over.empty() && key < std::min<std::size_t>(result.keys.size(), 2); ++key)
       over_.push_back(key);
-    for (const SweepRun& run : result.runs) groups_[others_of(run)].push_back(&run);
+    make_groups();
     if (over_.size() == 1 && groups_.size() > kMostLinesOfSweep) {
       throw Error("--svg", fmt::format("would have {} lines", groups_.size()),
                   "two keys of --over make a heat map for each combination of the others");
@@ -182,14 +182,33 @@ class SweepPlotter {
   }
 
  private:
-  // What tells the lines, or the maps, apart.
-  std::string others_of(const SweepRun& run) const {
-    std::vector<std::string> others;
+  // Those with anything to show.
+  void make_groups() {
+    std::vector<std::size_t> others;
+    std::vector<std::vector<Tick>> ticks;  // of each of these
     for (std::size_t key = 0; key < result_.keys.size(); ++key) {
-      if (std::find(over_.begin(), over_.end(), key) == over_.end() && !run.values[key].empty())
-        others.push_back(fmt::format("{} {}", result_.keys[key], run.values[key]));
+      if (std::find(over_.begin(), over_.end(), key) != over_.end()) continue;
+      others.push_back(key);
+      ticks.push_back(ticks_of(result_, key));
     }
-    return fmt::format("{}", fmt::join(others, ", "));
+    std::map<std::vector<std::size_t>, Group> groups;  // by the places of the values of the other keys
+    for (const SweepRun& run : result_.runs) {
+      std::vector<std::size_t> places;
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < others.size(); ++i) {
+        const std::string& text = run.values[others[i]];
+        places.push_back(
+            static_cast<std::size_t>(std::ranges::find(ticks[i], text, &Tick::text) - ticks[i].begin()));
+        if (!text.empty()) names.push_back(fmt::format("{} {}", result_.keys[others[i]], text));
+      }
+      Group& group = groups[places];
+      group.name = fmt::format("{}", fmt::join(names, ", "));
+      group.runs.push_back(&run);
+    }
+    for (auto& [places, group] : groups) {
+      const auto has_value = [&](const SweepRun* run) { return value_of(*run).has_value(); };
+      if (std::ranges::any_of(group.runs, has_value)) groups_.push_back(std::move(group));
+    }
   }
 
   std::optional<double> value_of(const SweepRun& run) const {
@@ -346,7 +365,12 @@ class SweepPlotter {
   const SweepResult& result_;
   std::size_t column_ = 0;
   std::vector<std::size_t> over_;
-  std::map<std::string, std::vector<const SweepRun*>> groups_;  // by what the other keys have
+  // A line, or a map: runs that have the same of all other keys, in the order of these.
+  struct Group {
+    std::string name;
+    std::vector<const SweepRun*> runs;
+  };
+  std::vector<Group> groups_;
   double least_ = 1e300, most_ = -1e300;
 };
 

@@ -52,6 +52,30 @@ SweepResult small_sweep() {
   return result;
 }
 
+// By amount, as ticks; what failed throughout has no line.
+TEST(SweepReport, LegendsGoInTheOrderOfTheTicks) {
+  SweepResult result;
+  result.keys = {"plan.tensor", "plan.pipeline", "plan.bucket"};
+  for (const char* const tensor : {"1", "2"}) {
+    for (const char* const pipeline : {"1", "16", "2", "4"}) {
+      for (const char* const bucket : {"100MiB", "5MiB"}) {
+        result.runs.push_back(finished({tensor, pipeline, bucket}, 0.5));
+        if (std::string(pipeline) == "4") result.runs.back().figures.clear();
+      }
+    }
+  }
+  const std::string svg = write_sweep_svg(result, {"iteration_time_s", {"plan.tensor"}});
+  std::vector<std::size_t> places;
+  for (const char* const name : {"pipeline 1, plan.bucket 5MiB", "pipeline 1, plan.bucket 100MiB",
+                                 "pipeline 2, plan.bucket 5MiB", "pipeline 2, plan.bucket 100MiB",
+                                 "pipeline 16, plan.bucket 5MiB", "pipeline 16, plan.bucket 100MiB"}) {
+    places.push_back(svg.find(name));
+    EXPECT_NE(places.back(), std::string::npos) << name;
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(places));
+  EXPECT_EQ(svg.find("pipeline 4"), std::string::npos);
+}
+
 TEST(SweepReport, TableShowsFailuresByReason) {
   const std::string text = write_sweep_text(small_sweep(), {});
   EXPECT_THAT(text, HasSubstr("500.0 ms"));
