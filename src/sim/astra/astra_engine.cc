@@ -3,18 +3,20 @@
 #include <algorithm>
 #include <memory>
 
+#include "sim/engine/rank_walker.h"
+
 namespace armilla {
 
 AstraEngine::AstraEngine(const RunContext& context, const SystemLayer& system, CustomRunner& custom,
-                         CollectiveClient& client)
+                         RankWalker& walker)
     : context_(context),
       system_(system),
       custom_(custom),
-      client_(client),
+      walker_(walker),
       planner_(system),
       target_(context.queue.add_handler(*this)),
       together_(system.semantics == Semantics::astra1),
-      instances_(context.graph, context.classes, client),
+      instances_(context.graph, context.classes, walker),
       queues_(system, context.classes.real.size(), planner_.logical_sizes().size(), streams_),
       mail_(context, system, streams_, target_),
       buses_(context, system, target_) {}
@@ -212,7 +214,7 @@ void AstraEngine::report_phase(std::uint32_t id) {
   report.message_time = messages_[id].time;
   report.messages = messages_[id].count;
   messages_[id] = {};
-  client_.chunk_finished(stream.rank, report);
+  walker_.chunk_finished(stream.rank, report);
 }
 
 void AstraEngine::proceed(std::uint32_t id) {

@@ -43,12 +43,13 @@
 
 namespace armilla {
 
+class RankWalker;
+
 class AstraEngine final : public EventHandler, public CollectiveExecutor {
  public:
   // Where the order is watched, rank 0 stands for all: the graph must pass `can_fold`
   // (sim/astra/astra_fold.h).
-  AstraEngine(const RunContext& context, const SystemLayer& system, CustomRunner& custom,
-              CollectiveClient& client);
+  AstraEngine(const RunContext& context, const SystemLayer& system, CustomRunner& custom, RankWalker& walker);
   AstraEngine(const AstraEngine&) = delete;
   AstraEngine& operator=(const AstraEngine&) = delete;
 
@@ -101,7 +102,7 @@ class AstraEngine final : public EventHandler, public CollectiveExecutor {
   RunContext context_;
   const SystemLayer& system_;
   CustomRunner& custom_;
-  CollectiveClient& client_;
+  RankWalker& walker_;
   AstraPlanner planner_;
   std::uint32_t target_;
   bool together_;                                    // 1.0: all groups of a family make one instance

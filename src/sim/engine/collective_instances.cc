@@ -1,10 +1,11 @@
 #include "sim/engine/collective_instances.h"
 
+#include "sim/engine/rank_walker.h"
+
 namespace armilla {
 
-CollectiveInstances::CollectiveInstances(const Graph& graph, const RankClasses& classes,
-                                         CollectiveClient& client)
-    : graph_(graph), classes_(classes), client_(client) {
+CollectiveInstances::CollectiveInstances(const Graph& graph, const RankClasses& classes, RankWalker& walker)
+    : graph_(graph), classes_(classes), walker_(walker) {
   for (const FoldedFamily& family : classes.families) {
     of_group_.emplace_back(family.groups.size());
     issued_.emplace_back(family.groups.empty() ? 0 : classes.real.size());
@@ -58,7 +59,7 @@ void CollectiveInstances::start(std::uint32_t id, std::uint32_t member) {
   CollectiveIssue& issue = instances_[id]->issues[member];
   if (issue.started) return;
   issue.started = true;
-  client_.collective_started(instances_[id]->ranks->members[member], issue.node);
+  walker_.collective_started(instances_[id]->ranks->members[member], issue.node);
 }
 
 void CollectiveInstances::finish_chunk(std::uint32_t id, std::uint32_t member) {
@@ -71,7 +72,7 @@ void CollectiveInstances::finish_chunk(std::uint32_t id, std::uint32_t member) {
   // here.
   const std::uint32_t node = issue.node;
   if (--instance.members_left == 0) spare_.push_back(std::move(instances_[id]));
-  client_.collective_finished(rank, node);
+  walker_.collective_finished(rank, node);
 }
 
 std::int32_t CollectiveInstances::missing_member(std::int32_t rank, std::uint32_t node) const {
@@ -112,8 +113,8 @@ void CollectiveInstances::add_state(StateDigest& state) const {
       const CollectiveIssue& issue = instance.issues[member];
       if (issue.chunks_left < 0) continue;
       const std::int32_t rank = instance.ranks->members[member];
-      state.add('k', which.low, which.high, member, client_.place(rank, issue.node),
-                client_.age(rank, issue.sequence), issue.chunks_left, issue.started);
+      state.add('k', which.low, which.high, member, walker_.place(rank, issue.node),
+                walker_.age(rank, issue.sequence), issue.chunks_left, issue.started);
     }
   }
 }

@@ -12,10 +12,11 @@
 
 #include "event/state_digest.h"
 #include "ir/graph.h"
-#include "sim/engine/run_context.h"
 #include "sim/fold/rank_classes.h"
 
 namespace armilla {
+
+class RankWalker;
 
 // What a member did with an instance.
 struct CollectiveIssue {
@@ -41,7 +42,7 @@ struct CollectiveInstance {
 
 class CollectiveInstances {
  public:
-  CollectiveInstances(const Graph& graph, const RankClasses& classes, CollectiveClient& client);
+  CollectiveInstances(const Graph& graph, const RankClasses& classes, RankWalker& walker);
 
   // The instance that the rank's next issue of `call` belongs to; `fresh` says whether it is its first issue:
   // then the executor makes its chunks. It says how many the member has to go through. `last`: whether all
@@ -77,7 +78,7 @@ class CollectiveInstances {
 
   const Graph& graph_;
   const RankClasses& classes_;
-  CollectiveClient& client_;
+  RankWalker& walker_;
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<CollectiveInstance>> instances_;
   mutable std::size_t closed_ = 0;  // instances before it are closed

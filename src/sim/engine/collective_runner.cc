@@ -27,7 +27,7 @@ std::uint64_t event(RunnerEvent kind, std::uint32_t place, std::uint32_t part) {
 }  // namespace
 
 CollectiveRunner::CollectiveRunner(const NativePlay& play, const RunContext& context, GroupTable& groups,
-                                   CustomRunner& custom, CollectiveClient& client)
+                                   CustomRunner& custom, RankWalker& walker)
     : context_(context),
       options_(play.study.collectives),
       every_message_(play.options.every_message),
@@ -35,10 +35,10 @@ CollectiveRunner::CollectiveRunner(const NativePlay& play, const RunContext& con
       planner_(play.planner),
       groups_(groups),
       custom_(custom),
-      client_(client),
+      walker_(walker),
       target_(context.queue.add_handler(*this)),
       scheduler_(context.classes.real.size(), options_.active_chunks, options_.order),
-      instances_(context.graph, context.classes, client),
+      instances_(context.graph, context.classes, walker),
       facts_(context.graph.collectives.size()),
       first_noted_(context.classes.real.size(), kNone) {
   for (const std::int32_t rank : context.classes.real)
@@ -471,7 +471,7 @@ void CollectiveRunner::act(std::uint32_t id) {
 
 void CollectiveRunner::finish_phase(std::uint32_t id) {
   Part& part = parts_[id];
-  if (client_.keeps_chunks(part.rank)) {
+  if (walker_.keeps_chunks(part.rank)) {
     const ChunkRun& run = run_of(part);
     ChunkInterval report;
     report.node = instances_[run.instance].issues[id - run.first_part].node;
@@ -480,7 +480,7 @@ void CollectiveRunner::finish_phase(std::uint32_t id) {
     report.phase = part.phase;
     report.ready = report.start = part.phase_start;
     report.end = context_.queue.now();
-    client_.chunk_finished(part.rank, report);
+    walker_.chunk_finished(part.rank, report);
   }
   if (part.holds_slot) scheduler_.finished(part.rank, part.queue);
   ++part.phase;
@@ -537,7 +537,7 @@ void CollectiveRunner::add_state(StateDigest& state) const {
       state.add('q', which.low, which.high, static_cast<int>(part.state));
       for (const std::uint32_t place : part.early) state.add('e', which.low, which.high, place);
       if (part.state <= State::issued || part.state == State::done) continue;
-      state.add('x', which.low, which.high, part.phase, part.priority, client_.age(part.rank, part.sequence));
+      state.add('x', which.low, which.high, part.phase, part.priority, walker_.age(part.rank, part.sequence));
       if (part.state == State::waiting) continue;
       state.add('y', which.low, which.high, part.holds_slot, part.step, part.receives_left, part.next_send,
                 part.in_flight, context_.queue.now().value - part.phase_start.value);

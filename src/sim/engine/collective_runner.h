@@ -33,15 +33,16 @@
 namespace armilla {
 
 struct NativePlay;
+class RankWalker;
 
-class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
+class CollectiveRunner final : public EventHandler {
  public:
   CollectiveRunner(const NativePlay& play, const RunContext& context, GroupTable& groups,
-                   CustomRunner& custom, CollectiveClient& client);
+                   CustomRunner& custom, RankWalker& walker);
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
 
-  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) override;
+  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence);
 
   // A message has arrived, a local reduction or a custom collective is done.
   void handle(std::uint64_t argument) override;
@@ -71,8 +72,9 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   // for different ones and wait for each other.
   bool start_oldest_waiting();
 
-  Time beyond(std::int32_t rank, std::uint32_t call) override;
-  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override {
+  // As CollectiveExecutor's.
+  Time beyond(std::int32_t rank, std::uint32_t call);
+  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const {
     return instances_.missing_member(rank, node);
   }
 
@@ -179,7 +181,7 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   CollectivePlanner& planner_;
   GroupTable& groups_;
   CustomRunner& custom_;
-  CollectiveClient& client_;
+  RankWalker& walker_;
   std::uint32_t target_;
   ChunkScheduler scheduler_;
   CollectiveInstances instances_;

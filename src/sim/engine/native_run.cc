@@ -64,7 +64,7 @@ NativeRun::NativeRun(const NativePlay& play)
       times_(play.graph, play.study.machine, play.study.what_if, play.costs, play.classes),
       messenger_(context_, false),
       custom_(context_, messenger_),
-      runner_(play, context_, groups_, custom_, memoised_),
+      runner_(play, context_, groups_, custom_, walker_),
       memoised_(play, context_, groups_, runner_, walker_),
       memories_(context_, play.options.remote_memory),
       progress_(*play.options.progress, effort_),

@@ -677,6 +677,7 @@ void RankWalker::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
 }
 
 void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
+  for (RunObserver* const observer : context_.observers) observer->ends(rank, node);
   const auto call = static_cast<std::uint32_t>(program_of(rank).payload[written_node(rank, node)]);
   const Time beyond = executors_.collectives.beyond(rank, call);
   if (beyond > Time(0)) {

@@ -56,7 +56,7 @@ struct Executors {
   RunProgress& progress;
 };
 
-class RankWalker final : public EventHandler, public CollectiveClient {
+class RankWalker final : public EventHandler {
  public:
   // `one_communication`: at a time per rank. `watched_ends`: SimulationOptions's.
   RankWalker(const RunContext& context, const Executors& executors, bool one_communication,
@@ -76,10 +76,15 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   void finish(const std::function<bool()>& unstick);
 
   void handle(std::uint64_t argument) override;  // a node that is no collective is done
-  void collective_started(std::int32_t rank, std::uint32_t node) override;
-  void collective_finished(std::int32_t rank, std::uint32_t node) override;
-  void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override;
-  bool keeps_chunks(std::int32_t rank) const override { return executors_.recorder.keeps_chunks(rank); }
+
+  // Told by who executes collectives.
+  void collective_started(std::int32_t rank, std::uint32_t node);
+  void collective_finished(std::int32_t rank, std::uint32_t node);
+  // A phase of a chunk is over, now or, where all of the collective is told at once, before. Flat algorithms
+  // have the index after the last dimension.
+  void chunk_finished(std::int32_t rank, const ChunkInterval& phase);
+  // Whether anybody wants to know of the rank's.
+  bool keeps_chunks(std::int32_t rank) const { return executors_.recorder.keeps_chunks(rank); }
 
   // For who looks for repetition (sim/fold/time_fold.h). Where programs have loops:
   bool has_loops() const { return has_loops_; }
@@ -112,8 +117,10 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   // What ranks are at, each seen from the period that it is in; and what one is at.
   void add_state(StateDigest& state) const;
   void add_state(StateDigest& state, std::int32_t rank, std::int64_t from_period) const;
-  std::int64_t place(std::int32_t rank, std::uint32_t node) const override;
-  std::int64_t age(std::int32_t rank, std::uint64_t sequence) const override {
+  // From where a state is seen that is to be compared with a later one, each rank from the period that it is
+  // in: where the node is, and how many collectives the rank has issued since the one of this number.
+  std::int64_t place(std::int32_t rank, std::uint32_t node) const;
+  std::int64_t age(std::int32_t rank, std::uint64_t sequence) const {
     return static_cast<std::int64_t>(ranks_[static_cast<std::size_t>(rank)].collectives - sequence);
   }
   // The rank and node of an event.

@@ -20,6 +20,8 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void issues(std::int32_t /*rank*/, std::uint32_t /*family*/) {}
+  // A collective node of its program is over, as far as its messages go.
+  virtual void ends(std::int32_t /*rank*/, std::uint32_t /*node*/) {}
   // A message leaves, and is there.
   virtual void leaves(const Channel&) {}
   virtual void arrives(const Channel&) {}
@@ -43,8 +45,9 @@ struct Notice {
   std::uint64_t argument = 0;
 };
 
-// What the rank walker needs of whoever executes collectives: CollectiveRunner by schedules (native),
-// AstraEngine by ASTRA-sim's streams. MemoisedCollectives stands in front of the first.
+// What the rank walker needs of whoever executes collectives: natively MemoisedCollectives, which looks up
+// what it can and leaves the rest to CollectiveRunner, otherwise AstraEngine. All of them tell the walker
+// itself what comes of it.
 class CollectiveExecutor {
  public:
   virtual ~CollectiveExecutor() = default;
@@ -54,23 +57,6 @@ class CollectiveExecutor {
   virtual Time beyond(std::int32_t /*rank*/, std::uint32_t /*call*/) { return Time(0); }
   // For a rank that is stuck in the collective `node`: a member that has not issued it, or -1 when all have.
   virtual std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const = 0;
-};
-
-// What that tells the walker, and asks it.
-class CollectiveClient {
- public:
-  virtual ~CollectiveClient() = default;
-  virtual void collective_started(std::int32_t rank, std::uint32_t node) = 0;
-  virtual void collective_finished(std::int32_t rank, std::uint32_t node) = 0;
-  // A phase of a chunk is over, now or, where all of the collective is told at once, before.
-  // Flat algorithms have the index after the last dimension.
-  virtual void chunk_finished(std::int32_t rank, const ChunkInterval& phase) = 0;
-  // Whether anybody wants to know of the rank's.
-  virtual bool keeps_chunks(std::int32_t rank) const = 0;
-  // From where a state is seen that is to be compared with a later one, each rank from the period that it is
-  // in: where the node is, and how many collectives the rank has issued since the one of this number.
-  virtual std::int64_t place(std::int32_t rank, std::uint32_t node) const = 0;
-  virtual std::int64_t age(std::int32_t rank, std::uint64_t sequence) const = 0;
 };
 
 }  // namespace armilla

@@ -5,16 +5,16 @@
 #include "sim/engine/native_run.h"
 
 namespace armilla {
+
 MemoisedCollectives::MemoisedCollectives(const NativePlay& play, const RunContext& context,
-                                         GroupTable& groups, CollectiveRunner& runner,
-                                         CollectiveClient& client)
+                                         GroupTable& groups, CollectiveRunner& runner, RankWalker& walker)
     : context_(context),
       ways_(message_ways(play)),
       lone_(ways_->lone_groups()),
       plays_(play, *ways_),
       groups_(groups),
       runner_(runner),
-      client_(client),
+      walker_(walker),
       target_(context.queue.add_handler(*this)),
       over_(context.classes.real.size()) {
   for (const FoldedFamily& family : context.classes.families) states_.emplace_back(family.groups.size());
@@ -131,22 +131,20 @@ void MemoisedCollectives::pass_on(std::int32_t rank, std::uint32_t node, std::ui
 }
 
 // The links of a group's collectives are in use until none of them is under way.
-void MemoisedCollectives::collective_finished(std::int32_t rank, std::uint32_t node) {
-  if (uses_) {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>>& played = played_[static_cast<std::size_t>(rank)];
-    const auto entry = std::ranges::find(played, node, &std::pair<std::uint32_t, std::uint32_t>::first);
-    const std::uint32_t f = entry->second;
-    played.erase(entry);
-    Group& group = states_[f][static_cast<std::size_t>(
-        context_.classes.families[f].group_of[static_cast<std::size_t>(rank)])];
-    // All of the group's at once, when the last one is over. A link that is given back late makes others be
-    // played that might have been remembered, which is slower, but the same.
-    if (--group.ends_left == 0) {
-      for (const LinkUses::Links* const links : group.links) uses_->end(*links);
-      group.links.clear();
-    }
+void MemoisedCollectives::ends(std::int32_t rank, std::uint32_t node) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>& played = played_[static_cast<std::size_t>(rank)];
+  const auto entry = std::ranges::find(played, node, &std::pair<std::uint32_t, std::uint32_t>::first);
+  if (entry == played.end()) return;  // performed: it has let go of its links
+  const std::uint32_t f = entry->second;
+  played.erase(entry);
+  Group& group = states_[f][static_cast<std::size_t>(
+      context_.classes.families[f].group_of[static_cast<std::size_t>(rank)])];
+  // All of the group's at once, when the last one is over. A link that is given back late makes others be
+  // played that might have been remembered, which is slower, but the same.
+  if (--group.ends_left == 0) {
+    for (const LinkUses::Links* const links : group.links) uses_->end(*links);
+    group.links.clear();
   }
-  client_.collective_finished(rank, node);
 }
 
 void MemoisedCollectives::leaves(const Channel& channel) {
@@ -209,7 +207,7 @@ void MemoisedCollectives::perform(std::uint32_t id) {
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
   for (std::size_t m = 0; m < ranks.size(); ++m)
-    client_.collective_started(ranks[m], performance.members[m].node);
+    walker_.collective_started(ranks[m], performance.members[m].node);
   ++group.decided;
   group.gathers = false;
   // Messages are counted at the end, by how often each play was used.
@@ -319,17 +317,17 @@ void MemoisedCollectives::finish(std::uint32_t id, std::uint32_t member, std::in
   Performance& performance = performances_[id];
   const std::uint32_t node = performance.members[member].node;
   const Time start = context_.queue.now() - performance.play->duration;
-  if (client_.keeps_chunks(rank)) {
+  if (walker_.keeps_chunks(rank)) {
     for (ChunkInterval phase : performance.play->members[member].phases) {
       phase.node = node;
       phase.ready += start;
       phase.start += start;
       phase.end += start;
-      client_.chunk_finished(rank, phase);
+      walker_.chunk_finished(rank, phase);
     }
   }
   if (--performance.members_left == 0) performances_.release(id);
-  client_.collective_finished(rank, node);
+  walker_.collective_finished(rank, node);
 }
 
 // Between rounds nobody gathers: what a group performs is an event. What is known of plays and how patient
@@ -354,8 +352,8 @@ Digest MemoisedCollectives::describe(std::uint64_t id) const {
       context_.classes.families[performance.family].groups[performance.group].members;
   for (std::size_t m = 0; m < performance.members.size(); ++m) {
     const Performance::Member& member = performance.members[m];
-    all = digest_of(all.low, all.high, client_.place(ranks[m], member.node),
-                    client_.age(ranks[m], member.sequence));
+    all = digest_of(all.low, all.high, walker_.place(ranks[m], member.node),
+                    walker_.age(ranks[m], member.sequence));
   }
   return all;
 }

@@ -34,16 +34,16 @@
 namespace armilla {
 
 struct NativePlay;
+class RankWalker;
 
 class MemoisedCollectives final : public CollectiveExecutor,
-                                  public CollectiveClient,
                                   public EventHandler,
                                   public RoundObserver,
                                   public RunObserver {
  public:
-  // `runner`: who plays the others, and is the client of this as this is of `client`.
+  // `runner`: who plays the others.
   MemoisedCollectives(const NativePlay& play, const RunContext& context, GroupTable& groups,
-                      CollectiveRunner& runner, CollectiveClient& client);
+                      CollectiveRunner& runner, RankWalker& walker);
   MemoisedCollectives(const MemoisedCollectives&) = delete;
   MemoisedCollectives& operator=(const MemoisedCollectives&) = delete;
 
@@ -54,22 +54,8 @@ class MemoisedCollectives final : public CollectiveExecutor,
 
   Time beyond(std::int32_t rank, std::uint32_t call) override { return runner_.beyond(rank, call); }
 
-  // What is played.
-  void collective_started(std::int32_t rank, std::uint32_t node) override {
-    client_.collective_started(rank, node);
-  }
-  void collective_finished(std::int32_t rank, std::uint32_t node) override;
-  void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override {
-    client_.chunk_finished(rank, phase);
-  }
-  bool keeps_chunks(std::int32_t rank) const override { return client_.keeps_chunks(rank); }
-  std::int64_t place(std::int32_t rank, std::uint32_t node) const override {
-    return client_.place(rank, node);
-  }
-  std::int64_t age(std::int32_t rank, std::uint64_t sequence) const override {
-    return client_.age(rank, sequence);
-  }
-
+  // Where links are watched.
+  void ends(std::int32_t rank, std::uint32_t node) override;
   void leaves(const Channel& channel) override;
   void arrives(const Channel& channel) override;
   // Whether any collective may be looked up.
@@ -178,7 +164,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   LonePlays plays_;
   GroupTable& groups_;
   CollectiveRunner& runner_;
-  CollectiveClient& client_;
+  RankWalker& walker_;
   std::uint32_t target_;
   std::vector<std::vector<Group>> states_;  // [family][group class]
   Slots<Performance> performances_;
