@@ -41,7 +41,7 @@ void AstraEngine::make_chunks(std::uint32_t id) {
   const CollectiveInstance& instance = instances_[id];
   const CollectiveCall& call = context_.graph.collectives[instance.call];
   const GroupFamily& family = context_.graph.families[call.family];
-  const auto rank = static_cast<std::size_t>(context_.classes.real_rank(instance.ranks->members.front()));
+  const auto rank = static_cast<std::size_t>(context_.classes.real_rank(instance.members->front()));
   const auto group = static_cast<std::size_t>(together_ ? 0 : family.group_of[rank]);
   const auto size = static_cast<std::int64_t>(family.groups[group].size());
   instances_[id].first_chunk = static_cast<std::uint32_t>(chunks_.size());
@@ -56,7 +56,7 @@ void AstraEngine::make_chunk(std::uint32_t instance_id, std::vector<AstraPhase> 
   const CollectiveInstance& instance = instances_[instance_id];
   const GroupFamily& family = context_.graph.families[instance.family];
   const FoldedFamily& folded = context_.classes.families[instance.family];
-  const std::vector<std::int32_t>& ranks = instance.ranks->members;
+  const std::vector<std::int32_t>& ranks = *instance.members;
   const auto members = static_cast<std::uint32_t>(ranks.size());
   const auto id = static_cast<std::uint32_t>(chunks_.size());
   chunks_.push_back(std::make_unique<AstraChunk>());

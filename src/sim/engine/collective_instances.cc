@@ -47,8 +47,8 @@ std::uint32_t CollectiveInstances::open(std::uint32_t call, std::uint32_t group,
   instance->family = graph_.collectives[call].family;
   instance->group = group;
   instance->number = number;
-  instance->ranks = &classes_.families[instance->family].groups[group];
-  issues.assign(instance->ranks->members.size(), {});
+  instance->members = &classes_.families[instance->family].groups[group];
+  issues.assign(instance->members->size(), {});
   instance->members_missing = instance->members_left = static_cast<std::int64_t>(issues.size());
   instance->issues = std::move(issues);
   instances_.push_back(std::move(instance));
@@ -59,7 +59,7 @@ void CollectiveInstances::start(std::uint32_t id, std::uint32_t member) {
   CollectiveIssue& issue = instances_[id]->issues[member];
   if (issue.started) return;
   issue.started = true;
-  walker_.collective_started(instances_[id]->ranks->members[member], issue.node);
+  walker_.collective_started((*instances_[id]->members)[member], issue.node);
 }
 
 void CollectiveInstances::finish_chunk(std::uint32_t id, std::uint32_t member) {
@@ -67,7 +67,7 @@ void CollectiveInstances::finish_chunk(std::uint32_t id, std::uint32_t member) {
   CollectiveIssue& issue = instance.issues[member];
   if (--issue.chunks_left > 0) return;
   start(id, member);  // where nothing had to be sent
-  const std::int32_t rank = instance.ranks->members[member];
+  const std::int32_t rank = (*instance.members)[member];
   // What is told may issue the group's next, and open an instance: nothing of this one is touched behind
   // here.
   const std::uint32_t node = issue.node;
@@ -79,7 +79,7 @@ std::int32_t CollectiveInstances::missing_member(std::int32_t rank, std::uint32_
   // Looked for once, when a run has come to a standstill.
   for (const std::unique_ptr<CollectiveInstance>& instance : instances_) {
     if (!instance) continue;
-    const std::vector<std::int32_t>& members = instance->ranks->members;
+    const std::vector<std::int32_t>& members = *instance->members;
     const auto member = static_cast<std::size_t>(
         classes_.families[instance->family].member_of[static_cast<std::size_t>(rank)]);
     if (member >= members.size() || members[member] != rank) continue;
@@ -112,7 +112,7 @@ void CollectiveInstances::add_state(StateDigest& state) const {
     for (std::size_t member = 0; member < instance.issues.size(); ++member) {
       const CollectiveIssue& issue = instance.issues[member];
       if (issue.chunks_left < 0) continue;
-      const std::int32_t rank = instance.ranks->members[member];
+      const std::int32_t rank = (*instance.members)[member];
       state.add('k', which.low, which.high, member, walker_.place(rank, issue.node),
                 walker_.age(rank, issue.sequence), issue.chunks_left, issue.started);
     }

@@ -30,13 +30,13 @@ struct CollectiveIssue {
 struct CollectiveInstance {
   std::uint32_t call = 0;
   std::uint32_t family = 0;
-  std::uint32_t group = 0;   // class
-  std::uint32_t number = 0;  // among those of its group
-  const GroupClass* ranks = nullptr;
-  std::vector<CollectiveIssue> issues;  // per member
-  std::int64_t members_missing = 0;     // that have not issued it
-  std::int64_t members_left = 0;        // that are not through
-  std::uint32_t first_chunk = 0;        // of the executor's; a custom collective: its number there
+  std::uint32_t group = 0;                             // class
+  std::uint32_t number = 0;                            // among those of its group
+  const std::vector<std::int32_t>* members = nullptr;  // simulated ranks
+  std::vector<CollectiveIssue> issues;                 // per member
+  std::int64_t members_missing = 0;                    // that have not issued it
+  std::int64_t members_left = 0;                       // that are not through
+  std::uint32_t first_chunk = 0;  // of the executor's; a custom collective: its number there
   std::uint32_t chunks = 0;
 };
 

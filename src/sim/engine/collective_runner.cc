@@ -80,7 +80,7 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
       part = {};
       part.early = std::move(early);
       part.early.clear();
-      part.rank = group.ranks->members[m];
+      part.rank = (*group.members)[m];
       part.real = group.real[m];
       part.run = static_cast<std::uint32_t>(runs_.size());
     }

@@ -12,8 +12,8 @@ namespace armilla {
 
 struct GroupMembers {
   const FoldedFamily* family = nullptr;
-  const GroupClass* ranks = nullptr;
-  std::vector<std::int32_t> real;  // per member
+  const std::vector<std::int32_t>* members = nullptr;  // simulated ranks
+  std::vector<std::int32_t> real;                      // per member
   std::vector<const GroupLayout*> layouts;
 };
 
@@ -26,20 +26,20 @@ class GroupTable {
   }
 
   const GroupMembers& of(std::uint32_t family, std::uint32_t group) {
-    GroupMembers& members = groups_[family][group];
-    if (members.family == nullptr) fill(members, family, group);
-    return members;
+    GroupMembers& made = groups_[family][group];
+    if (made.family == nullptr) fill(made, family, group);
+    return made;
   }
 
  private:
-  void fill(GroupMembers& members, std::uint32_t f, std::uint32_t group) {
+  void fill(GroupMembers& made, std::uint32_t f, std::uint32_t group) {
     const GroupFamily& family = graph_.families[f];
-    members.family = &classes_.families[f];
-    members.ranks = &members.family->groups[group];
-    for (const std::int32_t rank : members.ranks->members) {
+    made.family = &classes_.families[f];
+    made.members = &made.family->groups[group];
+    for (const std::int32_t rank : *made.members) {
       const std::int32_t real = classes_.real_rank(rank);
-      members.real.push_back(real);
-      members.layouts.push_back(&planner_.layout(graph_, f, family.group_of[static_cast<std::size_t>(real)]));
+      made.real.push_back(real);
+      made.layouts.push_back(&planner_.layout(graph_, f, family.group_of[static_cast<std::size_t>(real)]));
     }
   }
 

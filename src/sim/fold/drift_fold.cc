@@ -72,7 +72,7 @@ bool DriftFold::find_stages() {
           const FoldedFamily& family = context_.classes.families[call.family];
           const std::int32_t group = family.group_of[rank];
           if (call.custom >= 0 || group < 0 || !parts_.memoised.is_lone(call.family, group)) return false;
-          const std::vector<std::int32_t>& members = family.groups[static_cast<std::size_t>(group)].members;
+          const std::vector<std::int32_t>& members = family.groups[static_cast<std::size_t>(group)];
           // Once for the group, however many of its members are simulated.
           calls[rank] += members.front() == static_cast<std::int32_t>(rank) ? 1 : 0;
           for (const std::int32_t member : members)
@@ -291,7 +291,7 @@ bool DriftFold::performs_all(const Stage& stage) const {
   // not.
   for (const auto& [which, count] : stage.until.performed) {
     const auto& [f, g, play] = which;
-    if (&stages_[stage_of(context_.classes.families[f].groups[g].members.front())] != &stage) continue;
+    if (&stages_[stage_of(context_.classes.families[f].groups[g].front())] != &stage) continue;
     const auto before = stage.from.performed.find(which);
     performed += count - (before == stage.from.performed.end() ? 0 : before->second);
   }
@@ -422,7 +422,7 @@ void DriftFold::issues(std::int32_t rank, std::uint32_t number) {
   const FoldedFamily& family = context_.classes.families[number];
   const std::int32_t group = family.group_of[static_cast<std::size_t>(rank)];
   if (group < 0) throw ClocksDisagree();
-  for (const std::int32_t member : family.groups[static_cast<std::size_t>(group)].members) {
+  for (const std::int32_t member : family.groups[static_cast<std::size_t>(group)]) {
     if (later_by(member) != later_by(rank)) throw ClocksDisagree();
   }
   if (parts_.memoised.is_lone(number, group)) return;

@@ -18,14 +18,14 @@ FoldedFamily fold_family(const GroupFamily& family, const RankClasses& classes) 
     // names it.
     if (group < 0 || folded.group_of[s] >= 0) continue;
     const auto id = static_cast<std::int32_t>(folded.groups.size());
-    GroupClass& made = folded.groups.emplace_back();
+    std::vector<std::int32_t>& made = folded.groups.emplace_back();
     for (const std::int32_t rank : family.groups[static_cast<std::size_t>(group)]) {
       const auto member = static_cast<std::size_t>(classes.simulated_rank(rank));
       // A class that has several members in the group is one member of its class.
       if (folded.group_of[member] >= 0) continue;
       folded.group_of[member] = id;
-      folded.member_of[member] = static_cast<std::int32_t>(made.members.size());
-      made.members.push_back(static_cast<std::int32_t>(member));
+      folded.member_of[member] = static_cast<std::int32_t>(made.size());
+      made.push_back(static_cast<std::int32_t>(member));
     }
   }
   return folded;
@@ -68,12 +68,12 @@ RankClasses with_joined_groups(const Graph& graph) {
   for (std::size_t f = 0; f < graph.families.size(); ++f) {
     FoldedFamily& family = classes.families[f];
     if (graph.families[f].groups.empty()) continue;
-    GroupClass all;
+    std::vector<std::int32_t> all;
     for (const std::vector<std::int32_t>& group : graph.families[f].groups) {
       for (const std::int32_t rank : group) {
         family.group_of[static_cast<std::size_t>(rank)] = 0;
-        family.member_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(all.members.size());
-        all.members.push_back(rank);
+        family.member_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(all.size());
+        all.push_back(rank);
       }
     }
     family.groups = {std::move(all)};
@@ -83,7 +83,7 @@ RankClasses with_joined_groups(const Graph& graph) {
 
 RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::uint32_t group_class) {
   const FoldedFamily& all = classes.families[family];
-  const std::vector<std::int32_t>& members = all.groups[group_class].members;
+  const std::vector<std::int32_t>& members = all.groups[group_class];
   RankClasses only;
   for (const std::int32_t simulated : members) {
     only.real.push_back(classes.real_rank(simulated));
@@ -101,10 +101,10 @@ RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::ui
   FoldedFamily& own = only.families[family];
   // Families that are not played keep their places, since calls name them by number.
   own.groups.resize(1);
-  own.groups.front().members.resize(members.size());
-  std::iota(own.groups.front().members.begin(), own.groups.front().members.end(), 0);
+  own.groups.front().resize(members.size());
+  std::iota(own.groups.front().begin(), own.groups.front().end(), 0);
   own.group_of.assign(members.size(), 0);
-  own.member_of = own.groups.front().members;
+  own.member_of = own.groups.front();
   return only;
 }
 

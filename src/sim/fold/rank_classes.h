@@ -19,13 +19,9 @@
 
 namespace armilla {
 
-// Groups of one family that look alike.
-struct GroupClass {
-  std::vector<std::int32_t> members;  // simulated ranks
-};
-
 struct FoldedFamily {
-  std::vector<GroupClass> groups;
+  // One for all groups that look alike, a group class: simulated ranks.
+  std::vector<std::vector<std::int32_t>> groups;
   std::vector<std::int32_t> group_of;   // per simulated rank, -1: in none
   std::vector<std::int32_t> member_of;  // per simulated rank, its place among the group's members
 };

@@ -69,7 +69,7 @@ TEST(RankColours, RanksOfAStageAreOneClass) {
   // A tensor group is one rank of the quotient, a pipeline all four.
   EXPECT_EQ(classes.families[0].groups.size(), 4U);
   EXPECT_EQ(classes.families[2].groups.size(), 1U);
-  EXPECT_EQ(classes.families[2].groups[0].members, (std::vector<std::int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(classes.families[2].groups[0], (std::vector<std::int32_t>{0, 1, 2, 3}));
 }
 
 // Tensor group of the straggler: halving-doubling tells the distances 1, 2, 4 apart, so 8 classes, and as

@@ -104,7 +104,7 @@ class LoneFinder {
       mark_collectives(rank);
     }
     for (std::uint32_t f = 0; f < classes_.families.size(); ++f) {
-      const std::vector<GroupClass>& groups = classes_.families[f].groups;
+      const std::vector<std::vector<std::int32_t>>& groups = classes_.families[f].groups;
       for (std::size_t g = 0; g < groups.size(); ++g) lone[f][g] = is_lone(f, groups[g]);
     }
     return lone;
@@ -124,16 +124,16 @@ class LoneFinder {
     std::vector<std::vector<bool>> in_turn;
     bool any = false;
     for (std::uint32_t f = 0; f < classes_.families.size(); ++f) {
-      const std::vector<GroupClass>& groups = classes_.families[f].groups;
+      const std::vector<std::vector<std::int32_t>>& groups = classes_.families[f].groups;
       const bool any_disturbed = std::find(lone[f].begin(), lone[f].end(), false) != lone[f].end();
       in_turn.emplace_back();
       if (!any_disturbed || is_unfit_[same_as_[f]] ||
           !std::all_of(groups.begin(), groups.end(),
-                       [&](const GroupClass& group) { return is_of_one_program(group); }))
+                       [&](const auto& group) { return is_of_one_program(group); }))
         continue;
       any = any || !groups.empty();
-      for (const GroupClass& group : groups)
-        in_turn.back().push_back(is_chain(program_of(group.members.front()), same_as_[f]));
+      for (const std::vector<std::int32_t>& group : groups)
+        in_turn.back().push_back(is_chain(program_of(group.front()), same_as_[f]));
     }
     if (!any) in_turn.clear();
     return in_turn;
@@ -230,10 +230,9 @@ class LoneFinder {
     }
   }
 
-  bool is_lone(std::uint32_t family, const GroupClass& group) {
-    return is_of_one_program(group) && std::ranges::all_of(group.members, [&](std::int32_t rank) {
-             return is_lone(same_as_[family], rank);
-           });
+  bool is_lone(std::uint32_t family, const std::vector<std::int32_t>& group) {
+    return is_of_one_program(group) &&
+           std::ranges::all_of(group, [&](std::int32_t rank) { return is_lone(same_as_[family], rank); });
   }
   // Of what the rank sends so.
   bool is_lone(std::uint32_t same, std::int32_t rank) {
@@ -246,10 +245,9 @@ class LoneFinder {
            is_chain(program_of(rank), same);
   }
 
-  bool is_of_one_program(const GroupClass& group) const {
-    return std::all_of(group.members.begin(), group.members.end(), [&](std::int32_t rank) {
-      return program_of(rank) == program_of(group.members.front());
-    });
+  bool is_of_one_program(const std::vector<std::int32_t>& group) const {
+    return std::all_of(group.begin(), group.end(),
+                       [&](std::int32_t rank) { return program_of(rank) == program_of(group.front()); });
   }
 
   // Whether each call of the family depends on the one before in a program, or on all but those that may be

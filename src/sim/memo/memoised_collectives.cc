@@ -40,7 +40,7 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   const auto group_id = static_cast<std::uint32_t>(g);
   const auto member = static_cast<std::size_t>(family.member_of[static_cast<std::size_t>(rank)]);
   Group& group = states_[f][group_id];
-  group.issued.resize(family.groups[group_id].members.size());
+  group.issued.resize(family.groups[group_id].size());
   const std::uint32_t number = group.issued[member]++;
   // A member that issues the group's next without waiting for this one.
   // Its collectives may be under way together, and are played as such.
@@ -114,7 +114,7 @@ void MemoisedCollectives::pass_on(std::int32_t rank, std::uint32_t node, std::ui
     const FoldedFamily& family = context_.classes.families[what.family];
     const auto g = static_cast<std::uint32_t>(family.group_of[static_cast<std::size_t>(rank)]);
     Group& group = states_[what.family][g];
-    const std::size_t members = family.groups[g].members.size();
+    const std::size_t members = family.groups[g].size();
     played_[static_cast<std::size_t>(rank)].emplace_back(node, what.family);
     group.passed_on.resize(members);
     const std::uint32_t number =
@@ -205,7 +205,7 @@ void MemoisedCollectives::perform(std::uint32_t id) {
   if (performance.links != nullptr) holding_.push_back({performance.start, &performance.play->moments, id});
   Group& group = states_[performance.family][performance.group];
   const std::vector<std::int32_t>& ranks =
-      context_.classes.families[performance.family].groups[performance.group].members;
+      context_.classes.families[performance.family].groups[performance.group];
   for (std::size_t m = 0; m < ranks.size(); ++m)
     walker_.collective_started(ranks[m], performance.members[m].node);
   ++group.decided;
@@ -226,7 +226,7 @@ void MemoisedCollectives::pass_on_gathered(std::uint32_t id) {
   if (performance.links != nullptr) lose_patience(group);
   group.gathers = false;
   const std::vector<std::int32_t>& ranks =
-      context_.classes.families[performance.family].groups[performance.group].members;
+      context_.classes.families[performance.family].groups[performance.group];
   for (std::size_t m = 0; m < ranks.size(); ++m) {
     const Performance::Member& member = performance.members[m];
     if (member.is_there) pass_on(ranks[m], member.node, performance.call, member.sequence);
@@ -244,7 +244,7 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
   --group.performed[performance.play];
   lose_patience(group);
   const std::vector<std::int32_t>& ranks =
-      context_.classes.families[performance.family].groups[performance.group].members;
+      context_.classes.families[performance.family].groups[performance.group];
   const Time now = queue.now();
   // The queue is empty then, and its clock where the collective began.
   const std::vector<Event> others = queue.set_aside(performance.start);
@@ -300,7 +300,7 @@ void MemoisedCollectives::handle(std::uint64_t id) {
     if (patience == kMostPatience) group.hopes = kMostHopes;
   }
   const std::vector<std::int32_t>& ranks =
-      context_.classes.families[performance.family].groups[performance.group].members;
+      context_.classes.families[performance.family].groups[performance.group];
   for (std::uint32_t m = 0; m < ranks.size(); ++m) {
     over_[static_cast<std::size_t>(ranks[m])].emplace_back(static_cast<std::uint32_t>(id), m);
     context_.order.mark(ranks[m], TurnPart::memoised);
@@ -349,7 +349,7 @@ Digest MemoisedCollectives::describe(std::uint64_t id) const {
   Digest all = digest_of(performance.call, performance.family, performance.group, performance.members_left,
                          performance.play->duration.value);
   const std::vector<std::int32_t>& ranks =
-      context_.classes.families[performance.family].groups[performance.group].members;
+      context_.classes.families[performance.family].groups[performance.group];
   for (std::size_t m = 0; m < performance.members.size(); ++m) {
     const Performance::Member& member = performance.members[m];
     all = digest_of(all.low, all.high, walker_.place(ranks[m], member.node),

@@ -87,7 +87,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   void repeat(const Sums& from, const Sums& until, std::int64_t times, const Chosen& chosen) {
     for (const auto& [which, count] : until) {
       const auto& [f, g, play] = which;
-      if (!chosen(context_.classes.families[f].groups[g].members.front())) continue;
+      if (!chosen(context_.classes.families[f].groups[g].front())) continue;
       const auto before = from.find(which);
       states_[f][g].performed[play] += (count - (before == from.end() ? 0 : before->second)) * times;
     }
