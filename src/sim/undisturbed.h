@@ -38,7 +38,7 @@ class FoldedGraph {
 
   // Whether all ranks of a program fare alike, and every collective of families of these names and every
   // message between ranks of one program meets nothing on its way but others of these of its pass, where
-  // passes follow each other (PassTraffic of sim/memo/lone_groups.h). With Beside::messages it also asks for
+  // passes follow each other (sim/memo/lone_groups.h). With Beside::messages it also asks for
   // links that no messages of other ranks pass.
   bool is_undisturbed(const std::set<std::string>& families, Beside beside);
 

@@ -56,7 +56,7 @@ struct CallsOver {
 class LoneFinder {
  public:
   LoneFinder(const Graph& graph, std::span<const Issued> issued, const Study& study,
-             const RankClasses& classes, CollectivePlanner& planner)
+             const RankClasses& classes, CollectivePlanner& planner, const std::set<std::string>* of_passes)
       : graph_(graph),
         issued_(issued),
         study_(study),
@@ -72,15 +72,12 @@ class LoneFinder {
       while (graph.families[first].groups != graph.families[f].groups) ++first;
       same_as_.push_back(static_cast<std::uint32_t>(first));
     }
-  }
-  LoneFinder(const Graph& graph, std::span<const Issued> issued, const Study& study,
-             const RankClasses& classes, CollectivePlanner& planner, const PassTraffic& as_one)
-      : LoneFinder(graph, issued, study, classes, planner) {
+    if (of_passes == nullptr) return;
     // One more than there are families stands for all of them.
     passes_ = static_cast<std::uint32_t>(graph.families.size());
     std::set<std::uint32_t> asked;
     for (std::size_t f = 0; f < graph.families.size(); ++f) {
-      if (as_one.families.contains(graph.families[f].name)) asked.insert(same_as_[f]);
+      if (of_passes->contains(graph.families[f].name)) asked.insert(same_as_[f]);
     }
     for (std::uint32_t& same : same_as_) same = asked.contains(same) ? passes_ : same;
   }
@@ -326,20 +323,16 @@ bool LoneGroups::any() const {
          });
 }
 
-LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-                       const RankClasses& classes, CollectivePlanner& planner) {
-  LoneFinder finder(graph, issued, study, classes, planner);
-  lone_ = finder.find();
-  in_turn_ = finder.find_sometimes(lone_);
-  passes_others_ = finder.passes_others();
-}
-
-LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-                       const RankClasses& classes, CollectivePlanner& planner, const PassTraffic& as_one) {
-  LoneFinder finder(graph, issued, study, classes, planner, as_one);
-  lone_ = finder.find();
-  passes_others_ = finder.passes_others();
-  has_lone_messages_ = finder.are_messages_lone();
+LoneGroups find_lone_groups(const Graph& graph, std::span<const Issued> issued, const Study& study,
+                            const RankClasses& classes, CollectivePlanner& planner,
+                            const std::set<std::string>* of_passes) {
+  LoneFinder finder(graph, issued, study, classes, planner, of_passes);
+  LoneGroups found;
+  found.lone_ = finder.find();
+  if (of_passes == nullptr) found.in_turn_ = finder.find_sometimes(found.lone_);
+  found.passes_others_ = finder.passes_others();
+  found.has_lone_messages_ = finder.are_messages_lone();
+  return found;
 }
 
 }  // namespace armilla

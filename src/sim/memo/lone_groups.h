@@ -33,22 +33,8 @@
 
 namespace armilla {
 
-// What forward and backward passes of a pipeline send besides messages between stages: collectives of these
-// families, by name, and messages between ranks of one program. All that one rank sends so is looked at as of
-// one group, whose calls may be under way at once within passes: where no passes overlap these are of one
-// pass, whose messages meet in the same way whenever it begins. No group is sometimes lone then.
-struct PassTraffic {
-  const std::set<std::string>& families;
-};
-
 class LoneGroups {
  public:
-  LoneGroups() = default;
-  LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-             const RankClasses& classes, CollectivePlanner& planner);
-  LoneGroups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-             const RankClasses& classes, CollectivePlanner& planner, const PassTraffic& as_one);
-
   // Always or sometimes.
   bool any() const;
   // By family and group class.
@@ -68,10 +54,23 @@ class LoneGroups {
   bool passes_others(std::uint32_t family) const { return passes_others_[family]; }
 
  private:
+  friend LoneGroups find_lone_groups(const Graph& graph, std::span<const Issued> issued, const Study& study,
+                                     const RankClasses& classes, CollectivePlanner& planner,
+                                     const std::set<std::string>* of_passes);
+
   std::vector<std::vector<bool>> lone_;
   std::vector<std::vector<bool>> in_turn_;  // empty: none of the groups is sometimes lone
   std::vector<bool> passes_others_;         // by family
   bool has_lone_messages_ = true;
 };
+
+// `of_passes`: what forward and backward passes of a pipeline send besides messages between stages is looked
+// at as one, namely collectives of these families, by name, and messages between ranks of one program. All
+// that one rank sends so is as of one group, whose calls may be under way at once within passes: where no
+// passes overlap these are of one pass, whose messages meet in the same way whenever it begins. No group is
+// sometimes lone then.
+LoneGroups find_lone_groups(const Graph& graph, std::span<const Issued> issued, const Study& study,
+                            const RankClasses& classes, CollectivePlanner& planner,
+                            const std::set<std::string>* of_passes = nullptr);
 
 }  // namespace armilla

@@ -42,10 +42,7 @@ class WaysOverDimensions final : public MessageWays {
     return {};
   }
 
-  LoneGroups lone_groups() const override {
-    if (play_.options.every_message || !may_fold(play_.study)) return {};
-    return {play_.graph, play_.issued, play_.study, play_.classes, play_.planner};
-  }
+  bool tells_who_meets() const override { return !play_.options.every_message && may_fold(play_.study); }
 
  private:
   NativePlay play_;
@@ -90,9 +87,7 @@ class WaysOverGraph final : public MessageWays {
     return description;
   }
 
-  LoneGroups lone_groups() const override {
-    return {play_.graph, play_.issued, play_.study, play_.classes, play_.planner};
-  }
+  bool tells_who_meets() const override { return true; }
 
  private:
   NativePlay play_;

@@ -12,7 +12,6 @@
 #include "ir/graph.h"
 #include "network/network.h"
 #include "sim/engine/group_members.h"
-#include "sim/memo/lone_groups.h"
 
 namespace armilla {
 
@@ -62,8 +61,9 @@ class MessageWays {
   // which links, these in the order of their first use, how fast they are and with what shares. Equal for
   // calls whose messages fare alike, empty where all do. O(messages of the call x hops).
   virtual std::vector<std::uint64_t> description(const CollectiveCall& call, const GroupMembers& group) = 0;
-  // The groups of the run whose collectives meet nothing on these links, always or sometimes.
-  virtual LoneGroups lone_groups() const = 0;
+  // Whether what has these links to itself fares as if it were alone, so that it may be looked up: not where
+  // every message is to be played.
+  virtual bool tells_who_meets() const = 0;
 };
 
 // `play` is used during this call only, what it refers to as long as the result lives.
