@@ -82,6 +82,7 @@ class AstraRun {
       : effort_(std::move(effort)),
         machine_(machine_of(system)),
         classes_(astra_classes(graph, system, order)),
+        peers_(graph),
         order_(order, classes_.simulated(), queue_),
         network_(make_astra_network(system.semantics, system.network,
                                     {.machine = machine_,
@@ -91,7 +92,7 @@ class AstraRun {
                                      .stream_dimensions = system.dimensions,
                                      .packets = system.packets,
                                      .foreseen = {effort_.all_messages, effort_.all_bytes}})),
-        context_{graph, classes_, queue_, order_, *network_, observers_},
+        context_{graph, classes_, peers_, queue_, order_, *network_, observers_},
         recorder_(graph, classes_, options, Counting::astra_sim),
         messenger_(context_, system.rendezvous),
         custom_(context_, messenger_),
@@ -125,6 +126,7 @@ class AstraRun {
   Machine machine_;
   MessageLabels labels_;
   RankClasses classes_;
+  Peers peers_;
   EventQueue queue_;
   Order order_;
   std::unique_ptr<Network> network_;

@@ -58,7 +58,7 @@ NativeRun::NativeRun(const NativePlay& play)
                                                  .foreseen = {effort_.all_messages, effort_.all_bytes},
                                                  .shared_dimensions = play.shared_dimensions,
                                                  .link_classes = play.classes.links})),
-      context_{play.graph, play.classes, queue_, order_, *network_, observers_},
+      context_{play.graph, play.classes, play.peers, queue_, order_, *network_, observers_},
       groups_(play.graph, play.classes, play.planner),
       recorder_(play.graph, play.classes, play.options, Counting::native),
       times_(play.graph, play.study.machine, play.study.what_if, play.costs, play.classes),

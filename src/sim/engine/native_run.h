@@ -36,6 +36,7 @@ struct NativePlay {
   const Graph& graph;
   std::span<const Issued> issued;
   const Study& study;
+  const Peers& peers;
   std::span<const CostModel* const> costs;
   const RankClasses& classes;
   CollectivePlanner& planner;

@@ -19,7 +19,6 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
       executors_(executors),
       exclusive_lanes_(static_cast<std::uint8_t>(bit_of(Lane::device) | bit_of(Lane::host) |
                                                  (one_communication ? bit_of(Lane::communication) : 0))),
-      peers_(context.graph),
       target_(context.queue.add_handler(*this)),
       watched_ends_(watched_ends),
       ranks_(context.classes.real.size()) {
@@ -470,7 +469,7 @@ void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
   const std::uint32_t written = written_node(rank, node);
   const PointToPoint& transfer = context_.graph.transfers[program.payload[written]];
   const Notice done{target_, argument_of(rank, node)};
-  const std::int32_t here = context_.classes.real_rank(rank), there = peers_.of(here, transfer);
+  const std::int32_t here = context_.classes.real_rank(rank), there = context_.peers.of(here, transfer);
   if (program.kind[written] == NodeKind::send) {
     executors_.messages.send({0, here, there, transfer.tag, transfer.bytes}, done);
   } else {
@@ -712,8 +711,8 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
     }
     if (program.kind[written] == NodeKind::send || program.kind[written] == NodeKind::receive)
       return {node,
-              context_.classes.simulated_rank(peers_.of(context_.classes.real_rank(rank),
-                                                        context_.graph.transfers[program.payload[written]]))};
+              context_.classes.simulated_rank(context_.peers.of(
+                  context_.classes.real_rank(rank), context_.graph.transfers[program.payload[written]]))};
     some = std::min(some, node);
   }
   return {some == UINT32_MAX ? 0 : some, -1};

@@ -247,7 +247,6 @@ class RankWalker final : public EventHandler {
   RunContext context_;
   Executors executors_;
   std::uint8_t exclusive_lanes_;  // a bit per lane with one node at a time
-  Peers peers_;
   std::uint32_t target_;
   std::vector<Successors> successors_;           // programs in a row with equal dependences have the same
   std::vector<std::vector<Stretch>> stretches_;  // per program

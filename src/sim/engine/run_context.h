@@ -33,6 +33,7 @@ class RunObserver {
 struct RunContext {
   const Graph& graph;
   const RankClasses& classes;
+  const Peers& peers;
   EventQueue& queue;
   Order& order;
   Network& network;

@@ -23,7 +23,6 @@ constexpr std::size_t kMostStages = 64, kMostFeeds = 256;
 DriftFold::DriftFold(const NativePlay& play, const RunContext& context, const RunParts& parts)
     : context_(context),
       parts_(parts),
-      peers_(context.graph),
       // A window's bounds are moments of the run's clock, and stages that periods were left out of have
       // clocks of their own.
       may_look_(play.folds_drift && parts.walker.has_loops() && !play.options.every_message &&
@@ -81,13 +80,13 @@ bool DriftFold::find_stages() {
         }
         case NodeKind::send: {
           const PointToPoint& transfer = graph.transfers[payload];
-          const std::int32_t to = simulated(peers_.of(real, transfer));
+          const std::int32_t to = simulated(context_.peers.of(real, transfer));
           ++channels[{static_cast<std::int32_t>(rank), to, transfer.tag, transfer.bytes.value}].first;
           break;
         }
         case NodeKind::receive: {
           const PointToPoint& transfer = graph.transfers[payload];
-          const std::int32_t from = simulated(peers_.of(real, transfer));
+          const std::int32_t from = simulated(context_.peers.of(real, transfer));
           ++channels[{from, static_cast<std::int32_t>(rank), transfer.tag, transfer.bytes.value}].second;
           break;
         }
@@ -161,7 +160,7 @@ bool DriftFold::have_own_links() {
         context_.graph.programs[context_.graph.program_of[static_cast<std::size_t>(real)]];
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       if (program.kind[node] != NodeKind::send) continue;
-      const std::int32_t to = peers_.of(real, context_.graph.transfers[program.payload[node]]);
+      const std::int32_t to = context_.peers.of(real, context_.graph.transfers[program.payload[node]]);
       if (!known.emplace(real, to).second) continue;
       links.clear();
       parts_.memoised.add_links(real, to, links);

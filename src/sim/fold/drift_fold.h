@@ -138,7 +138,6 @@ class DriftFold final : public RunObserver {
 
   RunContext context_;
   const RunParts& parts_;
-  Peers peers_;
   bool may_look_, is_looking_ = false, differ_ = false;
   std::size_t loop_ = 0;
   std::vector<std::size_t> stage_of_;  // per simulated rank

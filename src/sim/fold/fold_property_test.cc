@@ -57,7 +57,8 @@ std::vector<std::uint64_t> random_order(const Result& result) {
 
 std::uint32_t shared_dimensions_of(const RandomJob& job) {
   CollectivePlanner planner(job.study.machine, job.study.collectives);
-  return shared_dimensions(job.graph, issued_by(job.graph), job.study.machine, unfolded(job.graph), planner);
+  return shared_dimensions({job.graph, issued_by(job.graph), job.study, Peers(job.graph)},
+                           unfolded(job.graph), planner);
 }
 
 std::optional<Result> outcome(const RandomJob& job, bool fold, bool every_message) {

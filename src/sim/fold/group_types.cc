@@ -1,6 +1,8 @@
 #include "sim/fold/group_types.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "network/topology.h"
 
@@ -13,22 +15,21 @@ using CallSet = std::map<CallSort, std::uint32_t>;  // with one such call
 
 class TypeTable {
  public:
-  TypeTable(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-            CollectivePlanner& planner)
-      : graph_(graph), machine_(machine), planner_(planner) {
-    for (const Issued& by_program : issued) {
+  TypeTable(const FoldingInput& input, CollectivePlanner& planner)
+      : graph_(input.graph), machine_(input.study.machine), planner_(planner) {
+    for (const Issued& by_program : input.issued) {
       std::map<std::uint32_t, CallSet> by_family;
       for (const IssuedItem& item : by_program.items) {
         if (item.kind != NodeKind::collective) continue;
         const auto id = static_cast<std::uint32_t>(item.payload);
-        const CollectiveCall& call = graph.collectives[id];
+        const CollectiveCall& call = graph_.collectives[id];
         // Sizes are told apart by their class alone (from where on another algorithm is taken), since the
         // peers of a call do not depend on how much it moves.
         const CallSort sort{call.kind, call.root, call.takes_turns, planner.size_class(call),
                             call.custom >= 0};
         by_family[call.family].try_emplace(sort, id);
       }
-      std::vector<std::int64_t>& sets = set_of_.emplace_back(graph.families.size(), -1);
+      std::vector<std::int64_t>& sets = set_of_.emplace_back(graph_.families.size(), -1);
       for (const auto& [family, calls] : by_family) sets[family] = number_of(calls);
     }
   }
@@ -202,10 +203,11 @@ Coordinates coordinates_of(const Machine& machine, std::int64_t ranks) {
   return coordinates;
 }
 
-GroupTypes type_groups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       const Coordinates& coordinates, CollectivePlanner& planner) {
-  TypeTable table(graph, issued, machine, planner);
-  ShapeFinder shapes(machine, coordinates);
+GroupTypes type_groups(const FoldingInput& input, const Coordinates& coordinates,
+                       CollectivePlanner& planner) {
+  const Graph& graph = input.graph;
+  TypeTable table(input, planner);
+  ShapeFinder shapes(input.study.machine, coordinates);
   GroupTypes found;
   for (std::uint32_t f = 0; f < graph.families.size(); ++f) {
     const std::size_t first = found.groups.size();

@@ -8,16 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <set>
-#include <span>
-#include <tuple>
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/issued.h"
 #include "ir/machine.h"
 #include "sim/collective_plan.h"
+#include "sim/fold/folding_input.h"
 
 namespace armilla {
 
@@ -66,8 +62,7 @@ using Coordinates = std::vector<std::vector<std::int32_t>>;
 Coordinates coordinates_of(const Machine& machine, std::int64_t ranks);
 
 // O(ranks x dimensions) per family in use, and the size of the schedules.
-GroupTypes type_groups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       const Coordinates& coordinates, CollectivePlanner& planner);
+GroupTypes type_groups(const FoldingInput& input, const Coordinates& coordinates, CollectivePlanner& planner);
 
 // The lines of ranks of a grid along a dimension, as member numbers: base + i * stride for i below size.
 struct GroupLines {

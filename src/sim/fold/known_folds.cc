@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/fold/rank_colours.h"
+
 namespace armilla {
 
 std::vector<std::vector<KnownFolds::Item>> KnownFolds::items_of(const FoldingInput& input) {

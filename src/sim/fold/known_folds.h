@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "sim/collective_plan.h"
+#include "sim/fold/folding_input.h"
 #include "sim/fold/rank_classes.h"
-#include "sim/fold/rank_colours.h"
 
 namespace armilla {
 

@@ -17,7 +17,7 @@
 #include <span>
 
 #include "network/message_links.h"
-#include "sim/fold/rank_colours.h"
+#include "sim/fold/folding_input.h"
 #include "sim/fold/rank_messages.h"
 
 namespace armilla {

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "network/network.h"
+#include "sim/fold/rank_classes.h"
+#include "sim/fold/rank_colours.h"
 
 namespace armilla {
 namespace {
@@ -53,7 +55,7 @@ struct RailJob {
 
   RankClasses fold() const {
     CollectivePlanner planner(study.machine, study.collectives, {});
-    return fold_ranks({graph, issued_by(graph), study}, planner);
+    return fold_ranks({graph, issued_by(graph), study, Peers(graph)}, planner);
   }
 
   // As fold_ranks checks them.
@@ -62,8 +64,9 @@ struct RailJob {
     const std::vector<Issued> issued = issued_by(graph);
     const Peers peers(graph);
     const auto links = message_links(study.network, study.machine, study.what_if);
-    const RankMessages messages = find_messages_on(*links, graph, issued, study.machine, planner, peers);
-    return is_equitable({graph, issued, study}, messages, *links, colours);
+    const FoldingInput input{graph, issued, study, peers};
+    const RankMessages messages = find_messages_on(*links, input, planner);
+    return is_equitable(input, messages, *links, colours);
   }
 };
 

@@ -297,25 +297,23 @@ RankClasses whole(const Graph& graph, std::string_view why) {
 
 // Of the coarsest partition that refinement reaches and in which nothing conflicts: splitting what conflicts
 // may tell others apart, so both take turns until neither changes anything.
-Colouring colours_of(const FoldingInput& input, const RankMessages& messages, const Peers& peers) {
+Colouring colours_of(const FoldingInput& input, const RankMessages& messages) {
   Colouring colouring(input, messages);
   const std::vector<bool> chosen = individuals(input, messages);
   if (std::find(chosen.begin(), chosen.end(), true) != chosen.end()) colouring.split_ranks(chosen);
   for (;;) {
     colouring.refine();
-    const std::vector<std::uint32_t> conflicts =
-        find_conflicts(input.graph, messages, peers, colouring.of_ranks());
+    const std::vector<std::uint32_t> conflicts = find_conflicts(input, messages, colouring.of_ranks());
     if (conflicts.empty()) return colouring;
     colouring.split(conflicts);
   }
 }
 
 RankClasses fold_over_dimensions(const FoldingInput& input, CollectivePlanner& planner) {
-  const Peers peers(input.graph);
-  const RankMessages messages = find_messages(input.graph, input.issued, input.study.machine, planner, peers);
+  const RankMessages messages = find_messages(input, planner);
   // To look at hundreds of millions of hops would take longer than to play them.
   if (messages.too_many) return unfolded(input.graph);
-  return classes_of(input.graph, colours_of(input, messages, peers).of_ranks());
+  return classes_of(input.graph, colours_of(input, messages).of_ranks());
 }
 
 RankClasses fold_on_links(const FoldingInput& input, CollectivePlanner& planner, MessageLinks& links) {
@@ -324,11 +322,9 @@ RankClasses fold_on_links(const FoldingInput& input, CollectivePlanner& planner,
   if (!links.are_fixed()) return whole(graph, "messages take the ways that are least loaded at the moment");
   // Whose messages are not looked at.
   if (!graph.custom.empty()) return whole(graph, "they run custom collectives");
-  const Peers peers(graph);
-  const RankMessages messages =
-      find_messages_on(links, graph, input.issued, input.study.machine, planner, peers);
+  const RankMessages messages = find_messages_on(links, input, planner);
   if (messages.too_many) return whole(graph, "they send too many messages to compare");
-  const Colouring colouring = colours_of(input, messages, peers);
+  const Colouring colouring = colours_of(input, messages);
   RankClasses classes = classes_of(graph, colouring.of_ranks());
   if (links.any_by_chance() && 2 * std::int64_t{classes.simulated()} > graph.ranks)
     classes.why_whole =

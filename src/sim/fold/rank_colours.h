@@ -18,22 +18,12 @@
 // nothing splits.
 #pragma once
 
-#include <span>
-
-#include "ir/graph.h"
-#include "ir/issued.h"
 #include "ir/study.h"
 #include "sim/collective_plan.h"
+#include "sim/fold/folding_input.h"
 #include "sim/fold/rank_classes.h"
 
 namespace armilla {
-
-struct FoldingInput {
-  const Graph& graph;
-  std::span<const Issued> issued;  // by its programs
-  const Study& study;
-  bool shares_memory = false;  // ranks wait for each other in remote memory
-};
 
 // Each for itself where the study's network or what-if lets no rank stand for another.
 RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner);

@@ -57,7 +57,7 @@ struct ColouredJob {
     Study study;
     study.machine = machine;
     study.what_if = what_if;
-    return fold_ranks({graph, issued_by(graph), study, shares_memory}, planner);
+    return fold_ranks({graph, issued_by(graph), study, Peers(graph), shares_memory}, planner);
   }
 };
 
@@ -178,9 +178,9 @@ TEST(RankColours, AmbiguousMessagesAreNotFolded) {
   Study study;
   study.machine.dimensions = {fast_dimension(DimensionKind::ring, 6)};
   CollectivePlanner planner(study.machine, study.collectives);
-  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study}, planner).simulated(), 6);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study, Peers(graph)}, planner).simulated(), 6);
   graph.transfers[2].tag = graph.transfers[3].tag = 1;
-  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study}, planner).simulated(), 1);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study, Peers(graph)}, planner).simulated(), 1);
 }
 
 // Of 131,072 ranks in 16 stages, 16 are simulated.
@@ -207,7 +207,7 @@ TEST(RankColours, ManyRanksAreAsManyClassesAsRoles) {
   study.machine.dimensions = {fast_dimension(DimensionKind::switched, 8),
                               fast_dimension(DimensionKind::switched, 1 << 14)};
   CollectivePlanner planner(study.machine, study.collectives);
-  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study}, planner).simulated(), 16);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study, Peers(graph)}, planner).simulated(), 16);
 }
 
 TEST(ComputeTimes, FactorsMultiplyAndJitterHasMeanOne) {

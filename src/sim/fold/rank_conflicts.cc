@@ -11,9 +11,8 @@ namespace {
 
 class Conflicts {
  public:
-  Conflicts(const Graph& graph, const RankMessages& messages, const Peers& peers,
-            std::span<const std::uint32_t> colours)
-      : graph_(graph), messages_(messages), peers_(peers), colours_(colours) {
+  Conflicts(const FoldingInput& input, const RankMessages& messages, std::span<const std::uint32_t> colours)
+      : graph_(input.graph), messages_(messages), peers_(input.peers), colours_(colours) {
     sizes_.resize(*std::max_element(colours.begin(), colours.end()) + std::size_t{1});
     lowest_.resize(sizes_.size(), -1);
     for (std::size_t rank = 0; rank < colours.size(); ++rank) {
@@ -147,9 +146,9 @@ class Conflicts {
 
 }  // namespace
 
-std::vector<std::uint32_t> find_conflicts(const Graph& graph, const RankMessages& messages,
-                                          const Peers& peers, std::span<const std::uint32_t> colours) {
-  return Conflicts(graph, messages, peers, colours).find();
+std::vector<std::uint32_t> find_conflicts(const FoldingInput& input, const RankMessages& messages,
+                                          std::span<const std::uint32_t> colours) {
+  return Conflicts(input, messages, colours).find();
 }
 
 }  // namespace armilla

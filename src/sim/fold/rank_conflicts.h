@@ -13,13 +13,13 @@
 #include <span>
 #include <vector>
 
-#include "ir/graph.h"
+#include "sim/fold/folding_input.h"
 #include "sim/fold/rank_messages.h"
 
 namespace armilla {
 
 // The colours, without repetition, whose ranks must become classes of their own; those of one rank are.
-std::vector<std::uint32_t> find_conflicts(const Graph& graph, const RankMessages& messages,
-                                          const Peers& peers, std::span<const std::uint32_t> colours);
+std::vector<std::uint32_t> find_conflicts(const FoldingInput& input, const RankMessages& messages,
+                                          std::span<const std::uint32_t> colours);
 
 }  // namespace armilla

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 
 namespace armilla {
@@ -19,11 +22,13 @@ struct LinkPurpose {
 // Peers, channels and groups, whatever the links.
 class Finder {
  protected:
-  Finder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-         CollectivePlanner& planner, const Peers& peers)
-      : graph_(graph), coordinates_(coordinates_of(machine, graph.ranks)), issued_(issued), peers_(peers) {
-    found_.groups = type_groups(graph, issued, machine, coordinates_, planner);
-    found_.signatures.assign(static_cast<std::size_t>(graph.ranks), 0);
+  Finder(const FoldingInput& input, CollectivePlanner& planner)
+      : graph_(input.graph),
+        coordinates_(coordinates_of(input.study.machine, graph_.ranks)),
+        issued_(input.issued),
+        peers_(input.peers) {
+    found_.groups = type_groups(input, coordinates_, planner);
+    found_.signatures.assign(static_cast<std::size_t>(graph_.ranks), 0);
     find_peers();
     find_node_messages();
   }
@@ -166,13 +171,12 @@ class Finder {
 // On links of dimensions.
 class FinderOverDimensions : Finder {
  public:
-  FinderOverDimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       CollectivePlanner& planner, const Peers& peers)
-      : Finder(graph, issued, machine, planner, peers),
-        machine_(machine),
-        topology_(machine),
-        users_of_(machine.dimensions.size()),
-        routed_in_(machine.dimensions.size()) {}
+  FinderOverDimensions(const FoldingInput& input, CollectivePlanner& planner)
+      : Finder(input, planner),
+        machine_(input.study.machine),
+        topology_(machine_),
+        users_of_(machine_.dimensions.size()),
+        routed_in_(machine_.dimensions.size()) {}
 
   RankMessages find() {
     route_node_messages();
@@ -312,9 +316,8 @@ class FinderOverDimensions : Finder {
 // On links of a graph, where all messages have a route.
 class FinderOverGraph : Finder {
  public:
-  FinderOverGraph(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                  CollectivePlanner& planner, const Peers& peers, MessageLinks& links)
-      : Finder(graph, issued, machine, planner, peers), links_(links) {
+  FinderOverGraph(const FoldingInput& input, CollectivePlanner& planner, MessageLinks& links)
+      : Finder(input, planner), links_(links) {
     found_.on_graph = true;
   }
 
@@ -378,14 +381,12 @@ class FinderOverGraph : Finder {
 
 }  // namespace
 
-RankMessages find_messages(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                           CollectivePlanner& planner, const Peers& peers) {
-  return FinderOverDimensions(graph, issued, machine, planner, peers).find();
+RankMessages find_messages(const FoldingInput& input, CollectivePlanner& planner) {
+  return FinderOverDimensions(input, planner).find();
 }
 
-RankMessages find_messages_on(MessageLinks& links, const Graph& graph, std::span<const Issued> issued,
-                              const Machine& machine, CollectivePlanner& planner, const Peers& peers) {
-  return FinderOverGraph(graph, issued, machine, planner, peers, links).find();
+RankMessages find_messages_on(MessageLinks& links, const FoldingInput& input, CollectivePlanner& planner) {
+  return FinderOverGraph(input, planner, links).find();
 }
 
 }  // namespace armilla

@@ -12,14 +12,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/issued.h"
-#include "ir/machine.h"
 #include "network/message_links.h"
 #include "network/topology.h"
+#include "sim/collective_plan.h"
+#include "sim/fold/folding_input.h"
 #include "sim/fold/group_types.h"
 
 namespace armilla {
@@ -61,11 +59,9 @@ struct RankMessages {
 };
 
 // On the links of the machine's dimensions. O(ranks x channels + hops).
-RankMessages find_messages(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                           CollectivePlanner& planner, const Peers& peers);
+RankMessages find_messages(const FoldingInput& input, CollectivePlanner& planner);
 // On those of a graph.
-RankMessages find_messages_on(MessageLinks& links, const Graph& graph, std::span<const Issued> issued,
-                              const Machine& machine, CollectivePlanner& planner, const Peers& peers);
+RankMessages find_messages_on(MessageLinks& links, const FoldingInput& input, CollectivePlanner& planner);
 
 // Spreads a number over 64 bits; `mix_in` joins several.
 inline std::uint64_t mix(std::uint64_t value) {

@@ -39,19 +39,21 @@ struct ReadyJob {
         study(memory.study()),
         kept(memory.begin_run()),
         issued(issued_by(job)),
+        peers(job),
         classes(fold(options)),
-        shared(shared_dimensions(job, issued, study.machine, classes, kept.planner)) {}
+        shared(shared_dimensions({graph, issued, study, peers}, classes, kept.planner)) {}
   ReadyJob(const ReadyJob&) = delete;
   ReadyJob& operator=(const ReadyJob&) = delete;
 
   NativePlay play(std::span<const CostModel* const> costs, const SimulationOptions& options) const {
-    return {graph, issued, study, costs, classes, kept.planner, options, shared, kept.plays};
+    return {graph, issued, study, peers, costs, classes, kept.planner, options, shared, kept.plays};
   }
 
   const Graph& graph;
   const Study& study;
   RunMemory::Parts& kept;
   const std::vector<Issued> issued;
+  const Peers peers;
   std::optional<RankClasses> each_by_itself;  // where ranks are not to be folded
   const RankClasses& classes;
   const std::uint32_t shared;  // dimensions, by senders
@@ -60,7 +62,8 @@ struct ReadyJob {
   const RankClasses& fold(const SimulationOptions& options) {
     options.progress->begin("looking for ranks that fare alike");
     if (!options.fold) return each_by_itself.emplace(unfolded(graph));
-    return kept.folds.classes_of({graph, issued, study, shares_memory(options.remote_memory)}, kept.planner);
+    return kept.folds.classes_of({graph, issued, study, peers, shares_memory(options.remote_memory)},
+                                 kept.planner);
   }
 };
 

@@ -55,29 +55,29 @@ struct CallsOver {
 
 class LoneFinder {
  public:
-  LoneFinder(const Graph& graph, std::span<const Issued> issued, const Study& study,
-             const RankClasses& classes, CollectivePlanner& planner, const std::set<std::string>* of_passes)
-      : graph_(graph),
-        issued_(issued),
-        study_(study),
-        machine_(study.machine),
-        topology_(study.machine),
+  LoneFinder(const FoldingInput& input, const RankClasses& classes, CollectivePlanner& planner,
+             const std::set<std::string>* of_passes)
+      : graph_(input.graph),
+        issued_(input.issued),
+        study_(input.study),
+        machine_(study_.machine),
+        topology_(machine_),
         classes_(classes),
         planner_(planner),
-        peers_(graph),
-        own_sends_(graph.programs.size()) {
+        peers_(input.peers),
+        own_sends_(graph_.programs.size()) {
     // Families differ by name and purpose. If their groups are the same, so are their members' links.
-    for (std::size_t f = 0; f < graph.families.size(); ++f) {
+    for (std::size_t f = 0; f < graph_.families.size(); ++f) {
       std::size_t first = 0;
-      while (graph.families[first].groups != graph.families[f].groups) ++first;
+      while (graph_.families[first].groups != graph_.families[f].groups) ++first;
       same_as_.push_back(static_cast<std::uint32_t>(first));
     }
     if (of_passes == nullptr) return;
     // One more than there are families stands for all of them.
-    passes_ = static_cast<std::uint32_t>(graph.families.size());
+    passes_ = static_cast<std::uint32_t>(graph_.families.size());
     std::set<std::uint32_t> asked;
-    for (std::size_t f = 0; f < graph.families.size(); ++f) {
-      if (of_passes->contains(graph.families[f].name)) asked.insert(same_as_[f]);
+    for (std::size_t f = 0; f < graph_.families.size(); ++f) {
+      if (of_passes->contains(graph_.families[f].name)) asked.insert(same_as_[f]);
     }
     for (std::uint32_t& same : same_as_) same = asked.contains(same) ? passes_ : same;
   }
@@ -301,7 +301,7 @@ class LoneFinder {
   Topology topology_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
-  Peers peers_;
+  const Peers& peers_;
   std::vector<std::uint32_t> same_as_;              // the first family of equal groups, by family
   std::uint32_t passes_ = kNone;                    // what stands there for all that passes send
   std::vector<std::set<std::uint64_t>> own_sends_;  // of it, the transfers, by program
@@ -323,10 +323,9 @@ bool LoneGroups::any() const {
          });
 }
 
-LoneGroups find_lone_groups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-                            const RankClasses& classes, CollectivePlanner& planner,
+LoneGroups find_lone_groups(const FoldingInput& input, const RankClasses& classes, CollectivePlanner& planner,
                             const std::set<std::string>* of_passes) {
-  LoneFinder finder(graph, issued, study, classes, planner, of_passes);
+  LoneFinder finder(input, classes, planner, of_passes);
   LoneGroups found;
   found.lone_ = finder.find();
   if (of_passes == nullptr) found.in_turn_ = finder.find_sometimes(found.lone_);

@@ -21,14 +21,11 @@
 
 #include <cstdint>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/issued.h"
-#include "ir/study.h"
 #include "sim/collective_plan.h"
+#include "sim/fold/folding_input.h"
 #include "sim/fold/rank_classes.h"
 
 namespace armilla {
@@ -54,9 +51,8 @@ class LoneGroups {
   bool passes_others(std::uint32_t family) const { return passes_others_[family]; }
 
  private:
-  friend LoneGroups find_lone_groups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-                                     const RankClasses& classes, CollectivePlanner& planner,
-                                     const std::set<std::string>* of_passes);
+  friend LoneGroups find_lone_groups(const FoldingInput& input, const RankClasses& classes,
+                                     CollectivePlanner& planner, const std::set<std::string>* of_passes);
 
   std::vector<std::vector<bool>> lone_;
   std::vector<std::vector<bool>> in_turn_;  // empty: none of the groups is sometimes lone
@@ -69,8 +65,7 @@ class LoneGroups {
 // that one rank sends so is as of one group, whose calls may be under way at once within passes: where no
 // passes overlap these are of one pass, whose messages meet in the same way whenever it begins. No group is
 // sometimes lone then.
-LoneGroups find_lone_groups(const Graph& graph, std::span<const Issued> issued, const Study& study,
-                            const RankClasses& classes, CollectivePlanner& planner,
+LoneGroups find_lone_groups(const FoldingInput& input, const RankClasses& classes, CollectivePlanner& planner,
                             const std::set<std::string>* of_passes = nullptr);
 
 }  // namespace armilla

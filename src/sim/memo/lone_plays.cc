@@ -140,7 +140,9 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
   options.record_ranks = group.real;
   const RankClasses alone = only_group(classes_, call.family, group_class);
   const std::vector<Issued> issued = issued_by(one_node_);
-  NativeRun run({one_node_, issued, study_, {}, alone, planner_, options, shared_dimensions_, known_});
+  const Peers no_peers(one_node_);
+  NativeRun run(
+      {one_node_, issued, study_, no_peers, {}, alone, planner_, options, shared_dimensions_, known_});
   Moments moments(run);
   run.tell_of_rounds(moments);
   run.play();

@@ -10,9 +10,9 @@ MemoisedCollectives::MemoisedCollectives(const NativePlay& play, const RunContex
                                          GroupTable& groups, CollectiveRunner& runner, RankWalker& walker)
     : context_(context),
       ways_(message_ways(play)),
-      lone_(ways_->tells_who_meets()
-                ? find_lone_groups(play.graph, play.issued, play.study, play.classes, play.planner)
-                : LoneGroups()),
+      lone_(ways_->tells_who_meets() ? find_lone_groups({play.graph, play.issued, play.study, play.peers},
+                                                        play.classes, play.planner)
+                                     : LoneGroups()),
       plays_(play, *ways_),
       groups_(groups),
       runner_(runner),

@@ -57,9 +57,10 @@ struct TwoLeaves {
     const std::vector<Issued> issued = issued_by(graph);
     const RankClasses classes = unfolded(graph);
     KnownPlays known;
-    const NativePlay play{graph, issued, study, {}, classes, planner, options, 0, known};
+    const Peers peers(graph);
+    const NativePlay play{graph, issued, study, peers, {}, classes, planner, options, 0, known};
     GroupTable groups(graph, classes, planner);
-    lone = find_lone_groups(graph, issued, study, classes, planner);
+    lone = find_lone_groups({graph, issued, study, peers}, classes, planner);
     look(*message_ways(play), groups);
   }
 

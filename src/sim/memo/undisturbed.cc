@@ -77,8 +77,9 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
       });
     }
   }
-  const LoneGroups lone = find_lone_groups(graph, beside == Beside::messages ? some : job_->issued, study,
-                                           classes, job_->kept.planner, &families);
+  const LoneGroups lone =
+      find_lone_groups({graph, beside == Beside::messages ? some : job_->issued, study, job_->peers}, classes,
+                       job_->kept.planner, &families);
   if (!lone.has_lone_messages()) return false;
   // Rings serve in another way where several senders use them, be it elsewhere and at other times.
   const std::uint32_t disturbed = beside == Beside::messages ? UINT32_MAX : job_->shared;

@@ -1,6 +1,7 @@
 #include "sim/plan/senders.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -25,34 +26,36 @@ std::vector<std::uint32_t> families_of(const Graph& graph, const Issued& issued)
 // folded runs, too: what is not seen of one that stands for others could be true of those.
 class RingUsers {
  public:
-  RingUsers(const Graph& graph, const Topology& topology, std::uint32_t dimension)
-      : graph_(graph),
+  RingUsers(const FoldingInput& input, const Topology& topology, std::uint32_t dimension)
+      : graph_(input.graph),
+        issued_(input.issued),
+        peers_(input.peers),
         topology_(topology),
         dimension_(dimension),
         size_(static_cast<std::int32_t>(topology.dimension(dimension).size)),
-        user_of_(static_cast<std::size_t>(graph.ranks), kNobody) {
+        user_of_(static_cast<std::size_t>(graph_.ranks), kNobody) {
     for (std::uint32_t d = 0; d < dimension; ++d)
       stride_ *= static_cast<std::int32_t>(topology.dimension(d).size);
   }
 
-  bool are_several(std::span<const Issued> issued, const std::vector<std::vector<std::uint32_t>>& families) {
-    std::vector<bool> is_issued(graph_.families.size() * issued.size());
+  bool are_several(const std::vector<std::vector<std::uint32_t>>& families) {
+    std::vector<bool> is_issued(graph_.families.size() * issued_.size());
     for (std::size_t program = 0; program < families.size(); ++program) {
-      for (const std::uint32_t family : families[program]) is_issued[family * issued.size() + program] = true;
+      for (const std::uint32_t family : families[program])
+        is_issued[family * issued_.size() + program] = true;
     }
     for (std::uint32_t family = 0; family < graph_.families.size(); ++family) {
       for (const std::vector<std::int32_t>& group : graph_.families[family].groups) {
         const bool any = std::ranges::any_of(group, [&](std::int32_t rank) {
-          return is_issued[family * issued.size() + graph_.program_of[static_cast<std::size_t>(rank)]];
+          return is_issued[family * issued_.size() + graph_.program_of[static_cast<std::size_t>(rank)]];
         });
         if (any && !add(group, family)) return true;
       }
     }
-    const Peers peers(graph_);
     for (std::int32_t rank = 0; rank < graph_.ranks; ++rank) {
-      for (const IssuedItem& item : issued[graph_.program_of[static_cast<std::size_t>(rank)]].items) {
+      for (const IssuedItem& item : issued_[graph_.program_of[static_cast<std::size_t>(rank)]].items) {
         if (item.kind != NodeKind::send) continue;
-        if (!add_message(rank, peers.of(rank, graph_.transfers[item.payload]))) return true;
+        if (!add_message(rank, peers_.of(rank, graph_.transfers[item.payload]))) return true;
       }
     }
     return false;
@@ -125,6 +128,8 @@ class RingUsers {
   }
 
   const Graph& graph_;
+  std::span<const Issued> issued_;
+  const Peers& peers_;
   const Topology& topology_;
   std::uint32_t dimension_;
   std::int32_t size_, stride_ = 1;
@@ -133,23 +138,24 @@ class RingUsers {
 };
 
 // Bit d: messages of nodes, sent by the ranks that are simulated, cross dimension d of the first 32.
-std::uint32_t crossed_by_messages(const Graph& graph, std::span<const Issued> issued,
-                                  const Topology& topology, const RankClasses& classes) {
-  const Peers peers(graph);
+std::uint32_t crossed_by_messages(const FoldingInput& input, const Topology& topology,
+                                  const RankClasses& classes) {
+  const Graph& graph = input.graph;
   std::uint32_t crossed = 0;
   for (const std::int32_t rank : classes.real) {
-    for (const IssuedItem& item : issued[graph.program_of[static_cast<std::size_t>(rank)]].items) {
+    for (const IssuedItem& item : input.issued[graph.program_of[static_cast<std::size_t>(rank)]].items) {
       if (item.kind == NodeKind::send)
-        crossed |= topology.differing(rank, peers.of(rank, graph.transfers[item.payload]));
+        crossed |= topology.differing(rank, input.peers.of(rank, graph.transfers[item.payload]));
     }
   }
   return crossed;
 }
 
 // By dimensions alone, whatever ranks.
-std::uint32_t used_by_several(const Graph& graph, std::span<const Issued> issued, const Topology& topology,
+std::uint32_t used_by_several(const FoldingInput& input, const Topology& topology,
                               const std::vector<std::vector<std::uint32_t>>& families,
                               const RankClasses& classes, CollectivePlanner& planner) {
+  const Graph& graph = input.graph;
   std::vector<std::uint32_t> crossed(graph.families.size());
   std::unordered_set<const GroupLayout*> seen;
   for (const std::int32_t rank : classes.real) {
@@ -172,21 +178,22 @@ std::uint32_t used_by_several(const Graph& graph, std::span<const Issued> issued
   }
   if ((used & ~shared) == 0) return shared;
   if (!graph.custom.empty()) return shared | used;
-  return shared | (used & crossed_by_messages(graph, issued, topology, classes));
+  return shared | (used & crossed_by_messages(input, topology, classes));
 }
 
 }  // namespace
 
-std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                                const RankClasses& classes, CollectivePlanner& planner) {
-  const Topology topology(machine);
+std::uint32_t shared_dimensions(const FoldingInput& input, const RankClasses& classes,
+                                CollectivePlanner& planner) {
+  const Graph& graph = input.graph;
+  const Topology topology(input.study.machine);
   std::vector<std::vector<std::uint32_t>> families;  // by program
-  for (const Issued& program : issued) families.push_back(families_of(graph, program));
-  std::uint32_t shared = used_by_several(graph, issued, topology, families, classes, planner);
+  for (const Issued& program : input.issued) families.push_back(families_of(graph, program));
+  std::uint32_t shared = used_by_several(input, topology, families, classes, planner);
   if (!graph.custom.empty()) return shared;
   for (std::uint32_t d = 0; d < std::min(topology.dimensions(), 32U); ++d) {
     if ((shared >> d & 1) == 0 || !passes_others(topology.dimension(d))) continue;
-    if (!RingUsers(graph, topology, d).are_several(issued, families)) shared &= ~(1U << d);
+    if (!RingUsers(input, topology, d).are_several(families)) shared &= ~(1U << d);
   }
   return shared;
 }

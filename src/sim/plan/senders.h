@@ -4,13 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
-#include "ir/graph.h"
-#include "ir/issued.h"
-#include "ir/machine.h"
-#include "network/topology.h"
 #include "sim/collective_plan.h"
+#include "sim/fold/folding_input.h"
 #include "sim/fold/rank_classes.h"
 
 namespace armilla {
@@ -23,7 +19,7 @@ inline std::uint16_t sender_of_family(std::uint32_t family) {
 // between the same two neighbours. Dimensions beyond the 32nd, which no machine of a file has, are not looked
 // at. O(issued items + simulated ranks x families); on Rings that more than one
 // sender uses at all, O(ranks x (families + sends) x links of a way).
-std::uint32_t shared_dimensions(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                                const RankClasses& classes, CollectivePlanner& planner);
+std::uint32_t shared_dimensions(const FoldingInput& input, const RankClasses& classes,
+                                CollectivePlanner& planner);
 
 }  // namespace armilla

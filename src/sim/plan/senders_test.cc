@@ -45,8 +45,10 @@ struct JobOfSenders {
     graph.programs[0].add(NodeKind::send, Phase::other, 0, -1, graph.transfers.size() - 1, {});
   }
   std::uint32_t shared() const {
-    CollectivePlanner planner(machine, {});
-    return shared_dimensions(graph, issued_by(graph), machine, unfolded(graph), planner);
+    Study study;
+    study.machine = machine;
+    CollectivePlanner planner(study.machine, {});
+    return shared_dimensions({graph, issued_by(graph), study, Peers(graph)}, unfolded(graph), planner);
   }
   Machine machine;
   Graph graph;
