@@ -50,7 +50,13 @@ std::vector<bool> stops_of_host(const Graph& graph, const Program& program,
   return stops;
 }
 
-// Whether of any two nodes on the device the one with the larger id waits for the other.
+}  // namespace
+
+bool computes(const Program& program, std::uint32_t node) {
+  return program.lane[node] == Lane::device &&
+         (program.kind[node] == NodeKind::compute || program.kind[node] == NodeKind::delay);
+}
+
 bool computes_in_order(const Program& program) {
   std::vector<std::uint32_t> over(program.size());  // of those on the device, how many are, when a node is
   std::uint32_t count = 0;
@@ -65,13 +71,6 @@ bool computes_in_order(const Program& program) {
     over[node] = ++count;
   }
   return true;
-}
-
-}  // namespace
-
-bool computes(const Program& program, std::uint32_t node) {
-  return program.lane[node] == Lane::device &&
-         (program.kind[node] == NodeKind::compute || program.kind[node] == NodeKind::delay);
 }
 
 bool same_successors(const Graph& graph, const Program& a, const Program& b, bool chains) {

@@ -55,6 +55,9 @@ std::vector<Stretch> stretches_in(const Program& program);
 
 // A computation, which may be part of a chain (sim/engine/rank_walker.h).
 bool computes(const Program& program, std::uint32_t node);
+// Whether of any two nodes on the device the one with the larger id waits for the other. O(nodes +
+// dependences).
+bool computes_in_order(const Program& program);
 
 // Of a program's written nodes.
 struct Successors {

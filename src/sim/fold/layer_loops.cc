@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/engine/successors.h"
+
 namespace armilla {
 namespace {
 
@@ -67,7 +69,10 @@ class LayerLoops {
 
   // False where there are none, or the program cannot have loops.
   bool can_be_written() {
-    if (stretches_.empty() || !computes_in_order()) return false;
+    // Computations wait for one another, so that which one is next is no matter of when they are ready.
+    if (stretches_.empty() || std::ranges::find(program_.lane, Lane::host) != program_.lane.end() ||
+        !computes_in_order(program_))
+      return false;
     // What cannot be said of a loop is not made one.
     while (!stretches_.empty()) {
       const std::size_t before = stretches_.size();
@@ -169,30 +174,6 @@ class LayerLoops {
         furthest = std::max(furthest, dependence < node ? node - dependence : program_.size());
     }
     return std::max(2U, (furthest + period - 1) / period + 1);
-  }
-
-  // Computations wait for one another, so that which one is next is no matter of when they are ready.
-  bool computes_in_order() const {
-    std::uint32_t last = UINT32_MAX;
-    std::vector<bool> leads_there;
-    for (std::uint32_t node = 0; node < program_.size(); ++node) {
-      if (program_.lane[node] == Lane::host) return false;
-      if (program_.lane[node] != Lane::device) continue;
-      if (last != UINT32_MAX) {
-        // Directly, or over nodes between them.
-        leads_there.assign(node - last + 1, false);
-        leads_there[0] = true;
-        for (std::uint32_t between = last + 1; between <= node; ++between) {
-          leads_there[between - last] =
-              std::ranges::any_of(program_.dependences(between), [&](std::uint32_t dependence) {
-                return dependence >= last && dependence < between && leads_there[dependence - last];
-              });
-        }
-        if (!leads_there.back()) return false;
-      }
-      last = node;
-    }
-    return true;
   }
 
   Stretched* stretch_with(std::uint32_t node) {
