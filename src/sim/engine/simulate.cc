@@ -12,8 +12,8 @@
 #include "sim/astra/astra_run.h"
 #include "sim/engine/describe_run.h"
 #include "sim/engine/native_run.h"
+#include "sim/engine/ready_job.h"
 #include "sim/fold/layer_loops.h"
-#include "sim/memo/kept_parts.h"
 
 namespace armilla {
 namespace {

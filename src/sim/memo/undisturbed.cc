@@ -5,8 +5,8 @@
 
 #include "network/topology.h"
 #include "sim/engine/native_run.h"
+#include "sim/engine/ready_job.h"
 #include "sim/fold/rank_colours.h"
-#include "sim/memo/kept_parts.h"
 #include "sim/memo/lone_groups.h"
 
 namespace armilla {
