@@ -118,6 +118,8 @@ class CollectivePlanner {
   CollectivePlanner(const CollectivePlanner&) = delete;
   CollectivePlanner& operator=(const CollectivePlanner&) = delete;
 
+  const Machine& machine() const { return machine_; }
+  const CollectiveOptions& options() const { return options_; }
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
   // Another graph has other groups. Nothing else that is remembered depends on the graph.
   void forget_groups() { layouts_.clear(); }

@@ -10,7 +10,6 @@
 #include "ir/collective.h"
 #include "ir/custom_collective.h"
 #include "ir/graph.h"
-#include "ir/machine.h"
 #include "sim/collective_plan.h"
 #include "sim/group_layout.h"
 
@@ -26,9 +25,8 @@ MemberTraffic traffic_per_member(CollectivePlanner& planner, const CollectiveCal
 
 class LinkLoads {
  public:
-  // All must outlive it; `planner` plans for the same machine and options.
-  LinkLoads(const Machine& machine, const CollectiveOptions& options, CollectivePlanner& planner)
-      : machine_(machine), options_(options), planner_(planner) {}
+  // The planner must outlive it.
+  explicit LinkLoads(CollectivePlanner& planner) : planner_(planner) {}
 
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view; 0 where there are too many messages to look at. The layout must outlive this. Remembered; the first
@@ -42,8 +40,6 @@ class LinkLoads {
  private:
   Time measure_busiest(const CollectiveCall& call, const GroupLayout& layout);
 
-  const Machine& machine_;
-  const CollectiveOptions& options_;
   CollectivePlanner& planner_;
   std::map<std::pair<const GroupLayout*, CallKey>, Time> busiest_;
 };

@@ -120,7 +120,7 @@ void AstraEngine::enter_phase(std::uint32_t id) {
   stream.crossed = stream.received = stream.unanswered = 0;
   stream.last_peer = AstraStream::kNobodyYet;
   if (chunk.queues.empty()) {
-    stream.queue = static_cast<std::uint32_t>(phase.queue_level);
+    stream.queue = static_cast<std::uint32_t>(phase.queue_level());
     stream.reversed = phase.share == QueueShare::second;
   } else {
     const std::size_t member = id - chunk.first_stream;

@@ -203,7 +203,6 @@ AstraPhase AstraPlanner::make_phase(CollectiveKind kind, const StreamAlgorithm& 
   phase.kind = kind;
   phase.dimension = dimension;
   if (dimension != kFlatPhase) phase.stride = strides_[static_cast<std::size_t>(dimension)];
-  phase.queue_level = std::max(dimension, 0);
   phase.share = share;
   phase.ranks = static_cast<std::int32_t>(ranks);
   phase.bytes = bytes;

@@ -12,6 +12,7 @@
 // schedules of `collective/`, they share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,9 +45,8 @@ enum class QueueShare : std::uint8_t { any, first, second };
 struct AstraPhase {
   AstraMethod method = AstraMethod::ring;
   CollectiveKind kind = CollectiveKind::all_reduce;
-  std::int32_t dimension = 0;    // logical, or kFlatPhase
-  std::int64_t stride = 0;       // of the dimension, in ranks
-  std::int32_t queue_level = 0;  // logical dimension whose queues it waits in
+  std::int32_t dimension = 0;  // logical, or kFlatPhase
+  std::int64_t stride = 0;     // of the dimension, in ranks
   QueueShare share = QueueShare::any;
   bool local = false;  // within a communicator: endpoint delay is fixed, counters differ
   std::int32_t ranks = 2;
@@ -54,6 +54,9 @@ struct AstraPhase {
   std::int64_t each = 0;                    // of a message, where all are alike
   std::int32_t sends = 0;                   // messages each rank sends: "stream count"
   const AstraSchedule* schedule = nullptr;  // of all but custom ones
+
+  // The logical dimension whose queues it waits in.
+  std::int32_t queue_level() const { return std::max(dimension, 0); }
 };
 
 // Bytes of the chunk once the phase is through.

@@ -61,7 +61,7 @@ std::int32_t AstraQueues::priority_of(std::int32_t r, const CollectiveCall& call
 std::pair<std::uint32_t, bool> AstraQueues::allocate(std::int32_t rank, const AstraPhase& phase) {
   const auto queues = static_cast<std::int32_t>(system_.queues_per_dimension);
   Allocator& allocator =
-      ranks_[static_cast<std::size_t>(rank)].allocators[static_cast<std::size_t>(phase.queue_level)];
+      ranks_[static_cast<std::size_t>(rank)].allocators[static_cast<std::size_t>(phase.queue_level())];
   std::int32_t number = 0;
   bool reversed = false;
   switch (phase.share) {
@@ -81,7 +81,7 @@ std::pair<std::uint32_t, bool> AstraQueues::allocate(std::int32_t rank, const As
       if (allocator.second >= queues) allocator.second = queues / 2;
       break;
   }
-  return {static_cast<std::uint32_t>(phase.queue_level * queues + number), reversed};
+  return {static_cast<std::uint32_t>(phase.queue_level() * queues + number), reversed};
 }
 
 // Whether a waiting stream keeps its place before one that comes.

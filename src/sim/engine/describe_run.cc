@@ -239,7 +239,7 @@ void describe_run(Result& result, const ReadyJob& job) {
   const Study& study = job.study;
   CollectivePlanner& planner = job.kept.planner;
   for (const Dimension& dimension : study.machine.dimensions) result.dimensions.push_back(dimension.name);
-  LinkLoads loads(study.machine, study.collectives, planner);
+  LinkLoads loads(planner);
   describe_collectives(result, graph, planner, loads, promises_of(study.network));
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);

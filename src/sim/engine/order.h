@@ -1,12 +1,13 @@
-// The order of simultaneous events: who goes first among what happens at one moment. A run has one of three
+// The order of simultaneous events: who goes first among what happens at one moment. A run has one of these
 // rules, and nothing else in it breaks ties but the labels of messages (network/network.h).
 //
 //   rounds      Native. Events only note what happened to a rank; at the end of the round
 //               (event/event_queue.h) every rank that something happened to takes one turn and acts on
 //               all of it, in an order that depends on nothing but its own state. So ranks that do the
 //               same in the same surroundings stay together whatever the order of events, which is what
-//               folding (sim/fold/rank_classes.h) relies on. Ranks that share more than links take their
-//               turns by number.
+//               folding (sim/fold/rank_classes.h) relies on.
+//   rounds_by_number
+//               The same where ranks share more than links: they take their turns by number.
 //   scheduling  ASTRA-sim's. There every rank keeps a list of callbacks per moment, and the first one
 //               registered for a moment puts the whole list into the global queue. So callbacks of one rank
 //               and moment run together, in order of registration, at the queue position of the first.

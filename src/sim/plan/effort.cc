@@ -14,7 +14,7 @@ namespace armilla {
 namespace {
 
 // The mean of all members, who may send differently: summed over them it is right.
-MemberTraffic traffic_per_member(const CustomCollective& custom, Bytes call) {
+MemberTraffic custom_traffic(const CustomCollective& custom, Bytes call) {
   MemberTraffic sent;
   const auto members = static_cast<double>(std::max<std::size_t>(custom.members.size(), 1));
   for (const CustomProgram& member : custom.members) {
@@ -71,9 +71,9 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankC
     const std::uint32_t shape = planner.layout(graph, call.family, group).shape;
     const auto [found, fresh] = known.try_emplace({id, shape});
     if (fresh) {
-      found->second = call.custom >= 0 ? traffic_per_member(
-                                             graph.custom[static_cast<std::size_t>(call.custom)], call.bytes)
-                                       : traffic_per_member(planner, call, shape);
+      found->second = call.custom >= 0
+                          ? custom_traffic(graph.custom[static_cast<std::size_t>(call.custom)], call.bytes)
+                          : traffic_per_member(planner, call, shape);
     }
     return found->second;
   });

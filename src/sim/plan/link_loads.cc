@@ -89,7 +89,9 @@ MemberTraffic traffic_per_member(CollectivePlanner& planner, const CollectiveCal
 
 Time LinkLoads::limit(const CollectiveCall& call, const GroupLayout& layout) const {
   const std::optional<std::uint32_t> reducing = planner_.choices().reducing_dimensions(call.kind);
-  return reducing ? least_time_on_links(call, layout, machine_, *reducing, has_no_wish(options_)) : Time(0);
+  return reducing ? least_time_on_links(call, layout, planner_.machine(), *reducing,
+                                        has_no_wish(planner_.options()))
+                  : Time(0);
 }
 
 Time LinkLoads::busiest(const CollectiveCall& call, const GroupLayout& layout) {
@@ -102,7 +104,7 @@ Time LinkLoads::busiest(const CustomCollective& custom, Bytes call, const GroupL
   double transfers = 0;
   for (const CustomProgram& member : custom.members) transfers += static_cast<double>(member.nodes.size());
   if (transfers > kMostTransfers) return Time(0);
-  CarriedByLinks carried(machine_);
+  CarriedByLinks carried(planner_.machine());
   for (std::size_t position = 0; position < custom.members.size(); ++position) {
     for (const CustomNode& node : custom.members[position].nodes) {
       if (node.kind != CustomNode::Kind::send) continue;
@@ -122,7 +124,8 @@ Time LinkLoads::measure_busiest(const CollectiveCall& call, const GroupLayout& l
                    static_cast<double>(phase.schedule->of(0).sends.size());
     if (transfers > kMostTransfers) return Time(0);
   }
-  CarriedByLinks carried(machine_);
+  const Machine& machine = planner_.machine();
+  CarriedByLinks carried(machine);
   for (const auto& [plan, times] : all) {
     for (const PlannedPhase& phase : plan->phases) {
       // Whose line of ranks stands for all.
@@ -132,9 +135,9 @@ Time LinkLoads::measure_busiest(const CollectiveCall& call, const GroupLayout& l
       const std::int32_t first = *one;
       const bool flat = phase.dimension == kAllDimensions;
       const bool symmetric =
-          !flat && (phase.share > 0 || machine_.dimensions[phase.dimension].cables.empty()) &&
+          !flat && (phase.share > 0 || machine.dimensions[phase.dimension].cables.empty()) &&
           looks_alike_from_everywhere(*phase.schedule, layout.coordinates[phase.dimension].size(),
-                                      machine_.dimensions[phase.dimension]);
+                                      machine.dimensions[phase.dimension]);
       const std::int32_t members = symmetric ? 1 : phase.schedule->ranks;
       const std::int32_t here = position_in(phase, layout, first);
       for (std::int32_t position = 0; position < members; ++position) {
@@ -149,9 +152,9 @@ Time LinkLoads::measure_busiest(const CollectiveCall& call, const GroupLayout& l
             if (phase.in_trees && flat) {
               // Of a tree, each member's own link.
               const bool up = step.leg == Leg::to_switch;
-              const std::uint32_t d = crossed_by(phase, machine_);
+              const std::uint32_t d = crossed_by(phase, machine);
               carried.add({d, up ? message.source : message.destination, up ? 0 : 1}, message.bytes,
-                          machine_.dimensions[d].bandwidth);
+                          machine.dimensions[d].bandwidth);
             } else if (symmetric) {
               // The links a message crosses carry as much of the others as this one's own do of it.
               carried.add(message, first);

@@ -24,7 +24,7 @@ TEST(LinkLoads, ARingLoadsLinksWithTheLeastThereIs) {
   OneSwitch job;
   job.options.algorithms = {"ring"};
   CollectivePlanner planner(job.machine, job.options);
-  LinkLoads loads(job.machine, job.options, planner);
+  LinkLoads loads(planner);
   const CollectiveCall call{.kind = CollectiveKind::all_reduce, .bytes = Bytes(8'000'000)};
   const GroupLayout& layout = planner.layout(job.graph, 0, 0);
   EXPECT_EQ(loads.busiest(call, layout), microseconds(14'000));
@@ -43,7 +43,7 @@ TEST(LinkLoads, NothingIsBelowTheLimit) {
       job.options.algorithms = {algorithm};
       job.options.chunks = chunks;
       CollectivePlanner planner(job.machine, job.options);
-      LinkLoads loads(job.machine, job.options, planner);
+      LinkLoads loads(planner);
       const GroupLayout& layout = planner.layout(job.graph, 0, 0);
       const CollectiveCall call{.kind = CollectiveKind::all_reduce, .bytes = Bytes(1 << 20)};
       EXPECT_GE(loads.busiest(call, layout), loads.limit(call, layout)) << algorithm;

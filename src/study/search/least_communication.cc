@@ -48,7 +48,7 @@ LeastCommunication::LeastCommunication(const Study& study)
       shares_links_(study.network.name == "analytical"),
       knows_messages_(study.network.name.starts_with("analytical")),
       planner_(machine_, options_, promises_of(study.network)),
-      loads_(machine_, options_, planner_) {}
+      loads_(planner_) {}
 
 LeastCommunication::Place& LeastCommunication::place(const Plan& plan) {
   const auto [found, fresh] = places_.try_emplace(place_of_ranks(plan));
