@@ -113,8 +113,8 @@ void CollectiveInstances::add_state(StateDigest& state) const {
       const CollectiveIssue& issue = instance.issues[member];
       if (issue.chunks_left < 0) continue;
       const std::int32_t rank = (*instance.members)[member];
-      state.add('k', which.low, which.high, member, walker_.place(rank, issue.node),
-                walker_.age(rank, issue.sequence), issue.chunks_left, issue.started);
+      state.add('k', which.low, which.high, member, walker_.states().place(rank, issue.node),
+                walker_.states().age(rank, issue.sequence), issue.chunks_left, issue.started);
     }
   }
 }

@@ -537,7 +537,8 @@ void CollectiveRunner::add_state(StateDigest& state) const {
       state.add('q', which.low, which.high, static_cast<int>(part.state));
       for (const std::uint32_t place : part.early) state.add('e', which.low, which.high, place);
       if (part.state <= State::issued || part.state == State::done) continue;
-      state.add('x', which.low, which.high, part.phase, part.priority, walker_.age(part.rank, part.sequence));
+      state.add('x', which.low, which.high, part.phase, part.priority,
+                walker_.states().age(part.rank, part.sequence));
       if (part.state == State::waiting) continue;
       state.add('y', which.low, which.high, part.holds_slot, part.step, part.receives_left, part.next_send,
                 part.in_flight, context_.queue.now().value - part.phase_start.value);

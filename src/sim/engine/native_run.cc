@@ -70,7 +70,9 @@ NativeRun::NativeRun(const NativePlay& play)
       progress_(*play.options.progress, effort_),
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false,
               play.options.watched_ends),
-      time_fold_(play, context_, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
+      periods_(walker_.states(), recorder_, queue_),
+      time_fold_(play, context_,
+                 {queue_, *network_, walker_, periods_, recorder_, messenger_, runner_, memoised_}) {
   // Behind the network, which also looks for ends of rounds; before those who look at what turns have done.
   queue_.add_observer(*this);
   if (memoised_.may_perform()) queue_.add_observer(memoised_);

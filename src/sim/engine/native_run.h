@@ -25,6 +25,7 @@
 #include "sim/engine/run_context.h"
 #include "sim/fold/rank_classes.h"
 #include "sim/fold/time_fold.h"
+#include "sim/fold/walked_periods.h"
 #include "sim/memo/memoised_collectives.h"
 #include "sim/plan/effort.h"
 #include "sim/simulate.h"
@@ -92,6 +93,7 @@ class NativeRun final : MessageLabels, RoundObserver {
   RemoteMemories memories_;
   RunProgress progress_;
   RankWalker walker_;
+  WalkedPeriods periods_;
   TimeFold time_fold_;
   Time round_time_;
   std::int64_t rounds_ = 0;  // of that moment

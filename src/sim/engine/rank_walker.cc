@@ -20,83 +20,34 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
       exclusive_lanes_(static_cast<std::uint8_t>(bit_of(Lane::device) | bit_of(Lane::host) |
                                                  (one_communication ? bit_of(Lane::communication) : 0))),
       target_(context.queue.add_handler(*this)),
+      contends_(std::ranges::any_of(context.graph.collectives,
+                                    [](const CollectiveCall& call) { return call.processors > 0; })),
+      // Chains leave out the moments between their nodes, so nobody may ask for those, and no call may change
+      // the pace within one.
+      chains_(!contends_ && context.order.in_rounds() && executors.recorder.keeps_sums_only()),
       watched_ends_(watched_ends),
-      ranks_(context.classes.real.size()) {
-  const Graph& graph = context.graph;
-  // Traces of a job often differ in durations alone: what follows from dependences is then kept once.
-  std::vector<std::uint32_t> successors_of;
-  contends_ = std::ranges::any_of(graph.collectives, [](const auto& call) { return call.processors > 0; });
-  // Chains leave out the moments between their nodes, so nobody may ask for those, and no call may change the
-  // pace within one.
-  chains_ = !contends_ && context.order.in_rounds() && executors.recorder.keeps_sums_only();
-  for (const Program& program : graph.programs) {
-    has_loops_ = has_loops_ || !program.loops.empty();
-    stretches_.push_back(stretches_in(program));
-    const std::size_t number = stretches_.size() - 1;
-    if (number == 0 || !same_successors(graph, graph.programs[number - 1], program, chains_))
-      successors_.push_back(Successors(graph, program, stretches_.back(), chains_));
-    successors_of.push_back(static_cast<std::uint32_t>(successors_.size() - 1));
-  }
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    ranks_[r].program = graph.program_of[static_cast<std::size_t>(context.classes.real[r])];
-    ranks_[r].successors = successors_of[ranks_[r].program];
-  }
-}
+      states_(context.graph, context.classes, chains_) {}
 
 void RankWalker::start() {
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    Rank& rank = ranks_[r];
-    const Program& program = program_of(static_cast<std::int32_t>(r));
-    rank.nodes_left = program.length();
-    rank.awaited = next_awaited(rank, 0);
-    for (const Stretch& stretch : stretches_of(rank)) {
-      std::vector<std::uint32_t>& left = rank.waiting.emplace_back().left;
-      left.reserve(stretch.loop.end - stretch.start);
-      for (std::uint32_t written = stretch.start; written < stretch.loop.end; ++written)
-        left.push_back(static_cast<std::uint32_t>(program.dependences(written).size()));
-    }
+  for (std::size_t r = 0; r < states_.ranks.size(); ++r) {
+    Rank& rank = states_.ranks[r];
+    const Program& program = states_.program_of(static_cast<std::int32_t>(r));
+    states_.begin(rank);
     for (std::uint32_t written = 0; written < program.size(); ++written) {
       // None is in or behind a loop.
       if (program.dependences(written).empty()) make_ready(rank, written);
     }
   }
   // Only now: what one rank issues may concern ranks that come later.
-  for (std::size_t r = 0; r < ranks_.size(); ++r) issue_ready(static_cast<std::int32_t>(r));
-}
-
-std::uint32_t RankWalker::waiting(const Rank& rank, std::uint32_t node) const {
-  const Stretch& stretch = stretch_at(rank, node);
-  const std::vector<std::uint32_t>& left = rank.waiting[number_of(rank, stretch)].left;
-  const std::uint32_t local = node - stretch.skipped;
-  if (local - stretch.start < left.size()) return left[local - stretch.start];
-  const Program& program = context_.graph.programs[rank.program];
-  // Not touched yet: it waits for all of its dependences. So a loop of many periods takes the memory of what
-  // is under way.
-  return static_cast<std::uint32_t>(program.dependences(stretch.written(local)).size());
-}
-
-void RankWalker::extend(Rank& rank, const Stretch& stretch, Waiting& waiting, std::uint32_t local) const {
-  const Program& program = context_.graph.programs[rank.program];
-  std::vector<std::uint32_t>& left = waiting.left;
-  for (auto next = static_cast<std::uint32_t>(stretch.start + left.size()); next <= local; ++next)
-    left.push_back(static_cast<std::uint32_t>(program.dependences(stretch.written(next)).size()));
-}
-
-std::uint32_t& RankWalker::waiting_at(Rank& rank, std::uint32_t node) {
-  const Stretch& stretch = stretch_at(rank, node);
-  Waiting& waiting = rank.waiting[number_of(rank, stretch)];
-  const std::uint32_t local = node - stretch.skipped;
-  if (local - stretch.start >= waiting.left.size()) extend(rank, stretch, waiting, local);
-  waiting.reached = std::max(waiting.reached, local + 1);
-  return waiting.left[local - stretch.start];
+  for (std::size_t r = 0; r < states_.ranks.size(); ++r) issue_ready(static_cast<std::int32_t>(r));
 }
 
 void RankWalker::release(Rank& rank, std::uint32_t node) {
-  if (--waiting_at(rank, node) == 0) make_ready(rank, node);
+  if (--states_.waiting_at(rank, node) == 0) make_ready(rank, node);
 }
 
 void RankWalker::release_behind(Rank& rank, std::uint32_t written) {
-  const std::vector<Stretch>& stretches = stretches_of(rank);
+  const std::vector<Stretch>& stretches = states_.stretches_of(rank);
   std::size_t stretch = 0;
   while (written >= stretches[stretch].loop.end) ++stretch;
   release(rank, written + stretches[stretch].skipped);
@@ -105,10 +56,10 @@ void RankWalker::release_behind(Rank& rank, std::uint32_t written) {
 // A node of a period depends on what is as far before it as where it is written; one behind the loop, too,
 // but for what is in front of the loop.
 void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
-  const Stretch& stretch = stretch_at(rank, node);
+  const Stretch& stretch = states_.stretch_at(rank, node);
   const Loop& loop = stretch.loop;
   const std::uint32_t local = node - stretch.skipped;
-  const Successors& successors = successors_of(rank);
+  const Successors& successors = states_.successors_of(rank);
   if (local < loop.end) {
     for (const std::uint32_t next : successors.dependents.of(local)) {
       if (next < loop.end) {
@@ -119,7 +70,7 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
     }
   }
   if (local < loop.first) return;
-  const auto number = number_of(rank, stretch);
+  const auto number = states_.number_of(rank, stretch);
   const std::uint32_t back = successors.reaches[number].back;
   // Copies follow the last written period: copy c of a node there depends on what is c periods behind what is
   // written. So the dependents of `local` in copy c are those of the node c periods before it.
@@ -144,11 +95,11 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
 }
 
 void RankWalker::mark_done(Rank& rank, std::uint32_t node) {
-  waiting_at(rank, node) = kDone;
-  if (!has_loops_ || node != rank.first_left) return;
+  states_.waiting_at(rank, node) = kDone;
+  if (!states_.has_loops || node != rank.first_left) return;
   const std::size_t loop = rank.stretch;
-  const std::int64_t before = period_of(rank);
-  const std::vector<Stretch>& stretches = stretches_of(rank);
+  const std::int64_t before = states_.period_of(rank);
+  const std::vector<Stretch>& stretches = states_.stretches_of(rank);
   for (;; ++rank.stretch) {
     const Stretch& stretch = stretches[rank.stretch];
     const std::vector<std::uint32_t>& left = rank.waiting[rank.stretch].left;
@@ -161,189 +112,19 @@ void RankWalker::mark_done(Rank& rank, std::uint32_t node) {
     if (rank.first_left < stretch.behind) break;
   }
   // One rank tells when to look. Others may be periods before or behind it: how far is part of the state.
-  if (&rank == ranks_.data() && (rank.stretch != loop || period_of(rank) != before)) entered_period_ = true;
-}
-
-std::int64_t RankWalker::period_of(const Rank& rank) const {
-  const Stretch& stretch = stretch_of(rank);
-  const Loop& loop = stretch.loop;
-  const std::uint32_t local = rank.first_left - stretch.skipped;
-  return local < loop.first || loop.period == 0 ? -1 : (local - loop.first) / loop.period;
-}
-
-bool RankWalker::is_inside(std::int32_t number, std::size_t loop) const {
-  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  if (rank.stretch != loop || stretch_of(rank).loop.more == 0 || period_of(rank) < 0 || rank.behind > loop)
-    return false;
-  // What waited for nothing but what is in front of the loop may be under way.
-  for (std::size_t s = loop + 1; s < rank.waiting.size(); ++s) {
-    const Waiting& waiting = rank.waiting[s];
-    const std::uint32_t start = stretches_of(rank)[s].start;
-    for (std::uint32_t local = start; local < waiting.reached; ++local) {
-      if (waiting.left[local - start] == 0 || waiting.left[local - start] == kDone) return false;
-    }
-  }
-  return true;
-}
-
-bool RankWalker::is_inside() const {
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (!is_inside(static_cast<std::int32_t>(rank), loop())) return false;
-  }
-  return true;
-}
-
-std::int64_t RankWalker::spare_periods() const {
-  std::int64_t spare = INT64_MAX;
-  for (const Rank& rank : ranks_) {
-    const Loop& loop = stretch_of(rank).loop;
-    // A period may be left out only if nothing behind the loop waits for what was done in it: `ends_from`
-    // says where that begins.
-    const std::uint32_t from = successors_of(rank).reaches[rank.stretch].ends_from;
-    const std::uint32_t reached = rank.waiting[rank.stretch].reached;
-    // Periods up to the last node that anything has touched are in use; the rest is still as it was at the
-    // start.
-    const std::uint32_t used = reached <= from ? 0 : (reached - from - 1) / loop.period + 1;
-    spare = std::min(spare, std::int64_t{loop.more} - std::int64_t{used});
-  }
-  return spare;
-}
-
-bool RankWalker::hosts_repeat(Time since, Time passed, std::int64_t periods) const {
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (!host_repeats(static_cast<std::int32_t>(rank), since, passed, periods)) return false;
-  }
-  return true;
-}
-
-bool RankWalker::host_repeats(std::int32_t number, Time since, Time passed, std::int64_t periods) const {
-  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  const Successors::Reach& reach = successors_of(rank).reaches[rank.stretch];
-  const Time taken = saturating_multiply(program_of(number).issue_time, reach.issues_in_period * periods);
-  // One that waits for the device keeps pace with it; how far they are apart is part of the state.
-  return reach.awaits_in_period || taken == passed || (taken < passed && rank.last_held < since);
-}
-
-void RankWalker::pause(std::int32_t number, Time pause) {
-  Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  rank.left_out += pause;
-  rank.host_shift -= pause;
-}
-
-bool RankWalker::is_idle(std::int32_t number) const {
-  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  return rank.lanes_ready == 0 && rank.lanes_busy == 0 && rank.held.empty() && rank.beyond.empty();
-}
-
-// The host has issued what is left out, too, and all later moments are seen earlier.
-void RankWalker::leave_out(std::int64_t periods, std::span<const Time> skipped) {
-  const std::size_t loop = this->loop();
-  for (std::size_t p = 0; p < stretches_.size(); ++p) {
-    std::vector<Stretch>& stretches = stretches_[p];
-    // Nodes keep their numbers up to here; those of all that comes later are smaller by what is left out, as
-    // if the loop had been shorter from the beginning.
-    const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * stretches[loop].loop.period;
-    stretches[loop].loop.more -= static_cast<std::uint32_t>(periods);
-    stretches[loop].behind -= nodes;
-    for (std::size_t s = loop + 1; s < stretches.size(); ++s) {
-      stretches[s].skipped -= nodes;
-      if (s + 1 < stretches.size()) stretches[s].behind -= nodes;
-    }
-  }
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    Rank& rank = ranks_[r];
-    rank.left_out += skipped[r];
-    const Program& program = context_.graph.programs[rank.program];
-    const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * stretch_of(rank).loop.period;
-    rank.nodes_left -= nodes;
-    rank.nodes_left_out += nodes;
-    const Successors::Reach& reach = successors_of(rank).reaches[loop];
-    if (rank.awaited != kDone) rank.awaited = next_awaited(rank, rank.passed);
-    // One that waits for the device has kept pace with it: its issues and its waits together took what was
-    // skipped.
-    if (reach.awaits_in_period) continue;
-    rank.host_shift += saturating_multiply(program.issue_time, reach.issues_in_period * periods) - skipped[r];
-  }
-}
-
-std::int64_t RankWalker::place(std::int32_t r, std::uint32_t node) const {
-  const Rank& rank = ranks_[static_cast<std::size_t>(r)];
-  return std::int64_t{node} - period_of(rank) * stretch_of(rank).loop.period;
+  if (&rank == states_.ranks.data() && (rank.stretch != loop || states_.period_of(rank) != before))
+    states_.entered_period = true;
 }
 
 Digest RankWalker::describe(std::uint64_t argument) const {
   const std::int32_t rank = rank_of(argument);
-  return digest_of(rank, place(rank, static_cast<std::uint32_t>(argument)), argument & kIssued);
-}
-
-void RankWalker::add_state(StateDigest& state) const {
-  // Periods are counted from the first rank's: two states are alike if ranks are as far apart, whichever
-  // period it is.
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    add_state(state, static_cast<std::int32_t>(rank), period());
-  executors_.recorder.add_starts(state, context_.queue.now(),
-                                 [&](std::int32_t rank, std::uint32_t node) { return place(rank, node); });
-}
-
-void RankWalker::add_state(StateDigest& state, std::int32_t number, std::int64_t from_period) const {
-  enum : std::uint8_t { position, left, ready_node, lanes, host, behind_host, pace, holds };
-  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  const std::int32_t r = number;
-  const Program& program = program_of(number);
-  const Stretch& stretch = stretch_of(rank);
-  const Waiting& waiting = rank.waiting[rank.stretch];
-  state.add('w', position, r, period_of(rank) - from_period);
-  // Nodes before are all done, nodes behind untouched: only those between can differ.
-  for (std::uint32_t node = rank.first_left; node < waiting.reached + stretch.skipped; ++node) {
-    const std::uint32_t local = node - stretch.skipped;
-    const std::uint32_t waits = waiting.left[local - stretch.start];
-    const std::uint32_t written = stretch.written(local);
-    if (waits != program.dependences(written).size()) state.add('w', left, r, place(number, node), waits);
-    const auto waits_in = [&](const std::vector<std::uint32_t>& nodes) {
-      return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
-    };
-    // What is neither held nor ready has been issued: since when is part of the state.
-    if (waits > 0 || waits_in(rank.held) || waits_in(rank.beyond)) continue;
-    const std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[written])];
-    if (std::find(ready.begin(), ready.end(), node) == ready.end())
-      executors_.recorder.add_issue(state, number, node, place(number, node), context_.queue.now());
-  }
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    for (const std::uint32_t node : rank.ready[lane])
-      state.add('w', ready_node, r, lane, place(number, node));
-    state.add('w', lanes, r, lane, (rank.lanes_busy >> lane & 1) != 0);
-  }
-  const Time now = context_.queue.now();
-  if (rank.awaited != kDone) {
-    const Time issued = issued_at(rank, rank.awaited);
-    state.add('w', host, r, place(number, rank.awaited), issued.value - now.value);
-    for (const std::uint32_t node : rank.beyond) state.add('w', behind_host, r, place(number, node));
-  }
-  if (rank.computing != kDone)
-    state.add('w', pace, r, place(number, rank.computing), rank.work_left.value,
-              rank.paced_since.value - now.value, rank.compute_end.value - now.value);
-  for (const std::int32_t processors : rank.held_processors) state.add('w', holds, r, processors);
-  executors_.recorder.add_pauses(state, number, now);
-}
-
-Time RankWalker::issued_at(const Rank& rank, std::uint32_t node) const {
-  const Program& program = context_.graph.programs[rank.program];
-  const Successors& known = successors_of(rank);
-  const Stretch& stretch = stretch_at(rank, node);
-  const std::uint32_t local = node - stretch.skipped, written = stretch.written(local);
-  const std::size_t number = number_of(rank, stretch);
-  std::int64_t issues = known.issues[written];
-  if (local > written)
-    issues += std::int64_t{(local - written) / stretch.loop.period} * known.reaches[number].issues_in_period;
-  for (std::size_t s = 0; s < number; ++s)
-    issues += std::int64_t{stretches_of(rank)[s].loop.more} * known.reaches[s].issues_in_period;
-  return later(program.issue_start, saturating_multiply(program.issue_time, issues)) + rank.host_shift;
+  return digest_of(rank, states_.place(rank, static_cast<std::uint32_t>(argument)), argument & kIssued);
 }
 
 void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
-  const std::vector<std::int64_t>& issues = successors_of(rank).issues;
-  if (!issues.empty() && issues[written_node(rank, node)] > 0) {
-    const auto r = static_cast<std::int32_t>(&rank - ranks_.data());
+  const std::vector<std::int64_t>& issues = states_.successors_of(rank).issues;
+  if (!issues.empty() && issues[states_.written_node(rank, node)] > 0) {
+    const auto r = static_cast<std::int32_t>(&rank - states_.ranks.data());
     const Time now = context_.queue.now();
     // The host has not come to it, and is not even on its way: when it will be is known once the node that it
     // stops at is through.
@@ -354,7 +135,7 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
     }
     // What the host stops at is ready, so the host is through, at the earliest now.
     if (node == rank.awaited) pass_awaited(rank);
-    const Time issued = issued_at(rank, node);
+    const Time issued = states_.issued_at(rank, node);
     if (issued > now) {
       executors_.recorder.host_waited_for(r, now, 1);
       rank.held.push_back(node);
@@ -366,38 +147,29 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
   put_on_lane(rank, node);
 }
 
-std::uint32_t RankWalker::next_awaited(const Rank& rank, std::uint32_t from) const {
-  const std::vector<bool>& awaited = successors_of(rank).awaited;
-  if (awaited.empty()) return kDone;
-  for (std::uint32_t node = from; node < length_of(rank); ++node) {
-    if (awaited[written_node(rank, node)]) return node;
-  }
-  return kDone;
-}
-
 void RankWalker::pass_awaited(Rank& rank) {
   const Program& program = context_.graph.programs[rank.program];
   const Time now = context_.queue.now();
   // It issues the node itself, or its first part, and waits for what that needs, so it is there as long
   // before; all that follows is later by the wait.
-  const std::uint32_t written = written_node(rank, rank.awaited);
+  const std::uint32_t written = states_.written_node(rank, rank.awaited);
   const std::int64_t own = host_issues_to_begin(context_.graph, program, written);
-  const Time there = issued_at(rank, rank.awaited) - saturating_multiply(program.issue_time, own);
+  const Time there = states_.issued_at(rank, rank.awaited) - saturating_multiply(program.issue_time, own);
   if (there < now) rank.host_shift += now - there;
   rank.passed = rank.awaited + 1;
-  rank.awaited = next_awaited(rank, rank.passed);
+  rank.awaited = states_.next_awaited(rank, rank.passed);
   std::vector<std::uint32_t> beyond = std::exchange(rank.beyond, {});
   // In the order in which the host would issue them; `make_ready` may stop it again at the next such call.
   std::sort(beyond.begin(), beyond.end());
   for (const std::uint32_t node : beyond) {
-    executors_.recorder.host_waited_for(static_cast<std::int32_t>(&rank - ranks_.data()), now, -1);
+    executors_.recorder.host_waited_for(static_cast<std::int32_t>(&rank - states_.ranks.data()), now, -1);
     make_ready(rank, node);
   }
 }
 
 void RankWalker::put_on_lane(Rank& rank, std::uint32_t node) const {
   const Program& program = context_.graph.programs[rank.program];
-  const Lane lane = program.lane[written_node(rank, node)];
+  const Lane lane = program.lane[states_.written_node(rank, node)];
   std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(lane)];
   rank.lanes_ready |= bit_of(lane);
   ready.push_back(node);
@@ -407,7 +179,7 @@ void RankWalker::put_on_lane(Rank& rank, std::uint32_t node) const {
 
 // Whatever is issued may finish at once and make others ready, so the state is looked at afresh every time.
 void RankWalker::issue_ready(std::int32_t r) {
-  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  Rank& rank = states_.ranks[static_cast<std::size_t>(r)];
   while (const unsigned open = rank.lanes_ready & ~rank.lanes_busy) {
     auto chosen = static_cast<std::size_t>(std::countr_zero(open));
     // Among lanes, too, the smallest id goes first: nodes of one rank begin in an order that hangs on nothing
@@ -427,8 +199,8 @@ void RankWalker::issue_ready(std::int32_t r) {
 }
 
 void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
-  const Program& program = program_of(rank);
-  const std::uint32_t written = written_node(rank, node);
+  const Program& program = states_.program_of(rank);
+  const std::uint32_t written = states_.written_node(rank, node);
   executors_.recorder.node_started(rank, node, written, context_.queue.now());
   const std::uint64_t payload = program.payload[written];
   switch (program.kind[written]) {
@@ -449,7 +221,7 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
         observer->issues(rank, context_.graph.collectives[payload].family);
       if (contends_) hold_processors(rank, context_.graph.collectives[payload], true);
       executors_.collectives.issue(rank, node, static_cast<std::uint32_t>(payload),
-                                   ranks_[static_cast<std::size_t>(rank)].collectives++);
+                                   states_.ranks[static_cast<std::size_t>(rank)].collectives++);
       return;
     case NodeKind::send:
     case NodeKind::receive:
@@ -465,8 +237,8 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
 }
 
 void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
-  const Program& program = program_of(rank);
-  const std::uint32_t written = written_node(rank, node);
+  const Program& program = states_.program_of(rank);
+  const std::uint32_t written = states_.written_node(rank, node);
   const PointToPoint& transfer = context_.graph.transfers[program.payload[written]];
   const Notice done{target_, argument_of(rank, node)};
   const std::int32_t here = context_.classes.real_rank(rank), there = context_.peers.of(here, transfer);
@@ -491,7 +263,7 @@ void RankWalker::compute_for(std::int32_t rank, std::uint32_t node, Time duratio
     }
     return;
   }
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  Rank& state = states_.ranks[static_cast<std::size_t>(rank)];
   state.computing = node;
   state.work_left = duration;
   state.paced_since = context_.queue.now();
@@ -499,7 +271,7 @@ void RankWalker::compute_for(std::int32_t rank, std::uint32_t node, Time duratio
 }
 
 Time RankWalker::computing_time(std::int32_t rank, std::uint32_t node, std::uint32_t written) const {
-  const Program& program = program_of(rank);
+  const Program& program = states_.program_of(rank);
   const std::uint64_t payload = program.payload[written];
   return program.kind[written] == NodeKind::compute
              ? executors_.times.of_work(rank, node, payload)
@@ -507,13 +279,13 @@ Time RankWalker::computing_time(std::int32_t rank, std::uint32_t node, std::uint
 }
 
 Time RankWalker::end_of(std::int32_t r, std::uint32_t node, Time begin, Time duration) {
-  Rank& rank = ranks_[static_cast<std::size_t>(r)];
-  const Program& program = program_of(r);
-  const std::uint32_t written = written_node(rank, node);
+  Rank& rank = states_.ranks[static_cast<std::size_t>(r)];
+  const Program& program = states_.program_of(r);
+  const std::uint32_t written = states_.written_node(rank, node);
   if (!program.has_parts(written) || program.issue_time == Time(0)) return later(begin, duration);
   const std::vector<Time>& parts = context_.graph.parts[program.parts[written]];
   if (parts.empty()) return later(begin, duration);
-  Time issued = issued_at(rank, node);
+  Time issued = states_.issued_at(rank, node);
   // All issued before it begins: nothing holds it up.
   if (later(issued, saturating_multiply(program.issue_time, std::ssize(parts) - 1)) <= begin)
     return later(begin, duration);
@@ -532,11 +304,11 @@ Time RankWalker::end_of(std::int32_t r, std::uint32_t node, Time begin, Time dur
 
 // From the node that has begun and ends then.
 void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
-  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  Rank& rank = states_.ranks[static_cast<std::size_t>(r)];
   rank.chain = node;
-  const Successors& known = successors_of(rank);
+  const Successors& known = states_.successors_of(rank);
   if (!known.continues.empty()) {
-    std::uint32_t written = written_node(rank, node);
+    std::uint32_t written = states_.written_node(rank, node);
     // A watched end must be an event of its own, or a run that is late would be seen late.
     while (known.continues[written] && node + 1 < rank.awaited && !is_watched(rank, node)) {
       const Time duration = computing_time(r, node + 1, written + 1);
@@ -545,7 +317,7 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
       ++node;
       ++written;
       Time begin = end;
-      if (!known.issues.empty()) begin = std::max(begin, issued_at(rank, node));
+      if (!known.issues.empty()) begin = std::max(begin, states_.issued_at(rank, node));
       if (begin > end) rank.last_held = end;
       // The host may hold the next one up: the lane then is idle in between, as it would be with an event for
       // each.
@@ -553,7 +325,7 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
       end = end_of(r, node, begin, duration);
     }
     // Who compares states looks at nodes up to `reached`, and these have in part begun.
-    if (node > rank.chain) waiting_at(rank, node);
+    if (node > rank.chain) states_.waiting_at(rank, node);
   }
   context_.order.schedule(r, end, target_, argument_of(r, node));
 }
@@ -568,14 +340,14 @@ bool RankWalker::is_watched(Rank& rank, std::uint32_t node) const {
 
 // One processor is always left.
 double RankWalker::pace_of(std::int32_t rank) const {
-  const Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  const Rank& state = states_.ranks[static_cast<std::size_t>(rank)];
   if (state.held_processors.empty()) return 1;
   const auto all = static_cast<double>(executors_.times.processors(rank));
   return std::max(all - state.held_processors.back(), 1.0) / all;
 }
 
 void RankWalker::schedule_end(std::int32_t rank) {
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  Rank& state = states_.ranks[static_cast<std::size_t>(rank)];
   const Time left(std::llround(static_cast<double>(state.work_left.value) / pace_of(rank)));
   state.compute_end = later(context_.queue.now(), left);
   context_.order.schedule(rank, state.compute_end, target_, argument_of(rank, state.computing));
@@ -583,7 +355,7 @@ void RankWalker::schedule_end(std::int32_t rank) {
 
 void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins) {
   if (call.processors == 0 || executors_.times.processors(rank) == 0) return;
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  Rank& state = states_.ranks[static_cast<std::size_t>(rank)];
   std::vector<std::int32_t>& held = state.held_processors;
   const auto place = std::ranges::lower_bound(held, call.processors);
   // Behind all that hold less, and, where it ends, alone in holding so many.
@@ -606,11 +378,11 @@ void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, 
 void RankWalker::handle(std::uint64_t argument) {
   const std::int32_t rank = rank_of(argument);
   const auto node = static_cast<std::uint32_t>(argument);
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  Rank& state = states_.ranks[static_cast<std::size_t>(rank)];
   if ((argument & kIssued) == 0) {
     // An end that was put off or brought forward has left its old event behind, which means nothing.
     // Cheaper than taking events out of the queue, of which each change of pace would have to find one.
-    if (contends_ && program_of(rank).lane[written_node(rank, node)] == Lane::device) {
+    if (contends_ && states_.program_of(rank).lane[states_.written_node(rank, node)] == Lane::device) {
       if (state.computing != node || state.compute_end != context_.queue.now()) return;
       state.computing = kDone;
     }
@@ -624,11 +396,11 @@ void RankWalker::handle(std::uint64_t argument) {
 }
 
 void RankWalker::finished(std::int32_t r, std::uint32_t node) {
-  const Program& program = program_of(r);
-  const std::uint32_t written = written_node(r, node);
+  const Program& program = states_.program_of(r);
+  const std::uint32_t written = states_.written_node(r, node);
   executors_.recorder.node_finished(r, node, written, context_.queue.now());
   executors_.progress.node_done(program.kind[written], program.payload[written]);
-  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  Rank& rank = states_.ranks[static_cast<std::size_t>(r)];
   if (!watched_ends_.empty() && program.lane[written] == Lane::device) require_in_time(rank, node);
   if (contends_ && program.kind[written] == NodeKind::collective)
     hold_processors(r, context_.graph.collectives[program.payload[written]], false);
@@ -671,13 +443,14 @@ void RankWalker::collective_started(std::int32_t rank, std::uint32_t node) {
 
 void RankWalker::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
   ChunkInterval written = phase;
-  written.node = written_node(rank, phase.node);
+  written.node = states_.written_node(rank, phase.node);
   executors_.recorder.chunk_finished(rank, written);
 }
 
 void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
   for (RunObserver* const observer : context_.observers) observer->ends(rank, node);
-  const auto call = static_cast<std::uint32_t>(program_of(rank).payload[written_node(rank, node)]);
+  const auto call =
+      static_cast<std::uint32_t>(states_.program_of(rank).payload[states_.written_node(rank, node)]);
   const Time beyond = executors_.collectives.beyond(rank, call);
   if (beyond > Time(0)) {
     finish_after(rank, node, beyond);
@@ -687,20 +460,21 @@ void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
 }
 
 std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {
-  return fmt::format("rank {} waits in '{}' (node {})", context_.classes.real_rank(rank),
-                     context_.graph.names[program_of(rank).name[written_node(rank, node)]],
-                     program_of(rank).file_id.empty() ? node : program_of(rank).shown_id(node));
+  return fmt::format(
+      "rank {} waits in '{}' (node {})", context_.classes.real_rank(rank),
+      context_.graph.names[states_.program_of(rank).name[states_.written_node(rank, node)]],
+      states_.program_of(rank).file_id.empty() ? node : states_.program_of(rank).shown_id(node));
 }
 
 // With no event left, something the rank has issued never ends: a collective some member never issues, or a
 // receive of what is never sent.
 std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) const {
-  const Program& program = program_of(rank);
-  const Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  const Program& program = states_.program_of(rank);
+  const Rank& state = states_.ranks[static_cast<std::size_t>(rank)];
   std::uint32_t some = UINT32_MAX;
-  for (std::uint32_t node = 0; node < length_of(state); ++node) {
-    if (waiting(state, node) != 0) continue;
-    const std::uint32_t written = written_node(rank, node);
+  for (std::uint32_t node = 0; node < states_.length_of(state); ++node) {
+    if (states_.waiting(state, node) != 0) continue;
+    const std::uint32_t written = states_.written_node(rank, node);
     const auto lane = static_cast<std::size_t>(program.lane[written]);
     const std::vector<std::uint32_t>& ready = state.ready[lane];
     if (std::find(ready.begin(), ready.end(), node) != ready.end()) continue;  // not issued
@@ -727,20 +501,21 @@ void RankWalker::finish(const std::function<bool()>& unstick) {
 }
 
 bool RankWalker::is_finished() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.nodes_left == 0; });
+  return std::all_of(states_.ranks.begin(), states_.ranks.end(),
+                     [](const Rank& rank) { return rank.nodes_left == 0; });
 }
 
 void RankWalker::require_finished() const {
-  const auto unfinished =
-      std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.nodes_left > 0; });
-  if (unfinished == ranks_.end()) return;
+  const auto unfinished = std::find_if(states_.ranks.begin(), states_.ranks.end(),
+                                       [](const Rank& rank) { return rank.nodes_left > 0; });
+  if (unfinished == states_.ranks.end()) return;
   std::string chain;
-  std::vector<bool> seen(ranks_.size());
-  auto rank = static_cast<std::int32_t>(unfinished - ranks_.begin());
+  std::vector<bool> seen(states_.ranks.size());
+  auto rank = static_cast<std::int32_t>(unfinished - states_.ranks.begin());
   // Who waits for whom, until it comes back to a rank that was named, or to one that has finished and will
   // never answer.
   while (rank >= 0 && !seen[static_cast<std::size_t>(rank)]) {
-    if (ranks_[static_cast<std::size_t>(rank)].nodes_left == 0) {
+    if (states_.ranks[static_cast<std::size_t>(rank)].nodes_left == 0) {
       chain += fmt::format(", which has finished");
       break;
     }

@@ -25,7 +25,7 @@ DriftFold::DriftFold(const NativePlay& play, const RunContext& context, const Ru
       parts_(parts),
       // A window's bounds are moments of the run's clock, and stages that periods were left out of have
       // clocks of their own.
-      may_look_(play.folds_drift && parts.walker.has_loops() && !play.options.every_message &&
+      may_look_(play.folds_drift && parts.periods.has_loops() && !play.options.every_message &&
                 play.options.window.from == Time(0) && play.options.window.until == kEndOfTime &&
                 promises_of(play.study.network).over_dimensions &&
                 std::ranges::none_of(play.study.machine.dimensions, passes_others)),
@@ -181,12 +181,12 @@ bool DriftFold::have_own_links() {
 
 bool DriftFold::round_over() {
   for (Stage& stage : stages_) {
-    const std::int64_t period = parts_.walker.period(stage.ranks.front());
+    const std::int64_t period = parts_.periods.period(stage.ranks.front());
     if (period == stage.latest || period < 0) continue;
     // A message or a collective under way is on links, whose state is no stage's: such moments are passed
     // over.
     const bool is_quiet = std::ranges::all_of(stage.ranks, [&](std::int32_t rank) {
-      return parts_.walker.is_inside(rank, loop_) && !parts_.recorder.communicates(rank);
+      return parts_.periods.is_inside(rank, loop_) && !parts_.recorder.communicates(rank);
     });
     if (!is_quiet) continue;
     if (look(stage)) return true;
@@ -200,7 +200,7 @@ bool DriftFold::look(Stage& stage) {
   if (!add_state(state, stage)) return false;
   const Time now = context_.queue.now();
   Look look{{now, {}, {}},
-            parts_.walker.period(stage.ranks.front()),
+            parts_.periods.period(stage.ranks.front()),
             parts_.recorder.sums(now),
             parts_.memoised.sums()};
   for (const Feed& feed : feeds_) {
@@ -234,7 +234,7 @@ bool DriftFold::add_state(StateDigest& state, const Stage& stage) const {
   const std::size_t number = stage_of(stage.ranks.front());
   const Time now = context_.queue.now();
   for (const std::int32_t rank : stage.ranks)
-    parts_.walker.add_state(state, rank, parts_.walker.period(stage.ranks.front()));
+    parts_.periods.add_state(state, rank, parts_.periods.period(stage.ranks.front()));
   bool is_known = true;
   context_.queue.for_each_pending([&](const Event& event) {
     if (event.target == parts_.messages.target()) {
@@ -298,21 +298,21 @@ bool DriftFold::performs_all(const Stage& stage) const {
 }
 
 bool DriftFold::try_to_leave_out() {
-  if (parts_.walker.loop() != loop_ || !parts_.walker.is_inside()) return false;
+  if (parts_.periods.loop() != loop_ || !parts_.periods.is_inside()) return false;
   std::int64_t periods = 1;
   for (const Stage& stage : stages_) {
     // The same number is taken out of every loop, and of each stage whole repetitions only.
     periods = std::lcm(periods, stage.periods());
     if (periods > kMostPeriods) return false;
   }
-  const std::int64_t times = parts_.walker.spare_periods() / periods;
+  const std::int64_t times = parts_.periods.spare_periods() / periods;
   if (times < 1) return false;
   for (const Stage& stage : stages_) {
     if (!performs_all(stage)) return false;
     for (const std::int32_t rank : stage.ranks) {
       // A host that is faster than its rank gets further ahead in every period, and has been waited for by
       // nobody; one that falls behind takes time that no state of the rank shows.
-      if (!parts_.walker.host_repeats(rank, stage.from.counts.at, stage.length(), stage.periods()))
+      if (!parts_.periods.host_repeats(rank, stage.from.counts.at, stage.length(), stage.periods()))
         return false;
     }
   }
@@ -334,7 +334,7 @@ void DriftFold::leave_out(std::int64_t periods) {
                            [&](std::int32_t rank) { return &stages_[stage_of(rank)] == &stage; });
   }
   count_messages(periods);
-  parts_.walker.leave_out(periods, skipped);
+  parts_.periods.leave_out(periods, skipped);
   // Added, as an earlier loop may have made some of them later.
   for (std::size_t rank = 0; rank < skipped.size(); ++rank) later_by_[rank] += skipped[rank];
   for (Stage& stage : stages_) {
@@ -389,9 +389,9 @@ void DriftFold::leaves(const Channel& channel) {
   const Time pause = later_by(source) - later_by(destination);
   if (stage.coming > 0) throw ClocksDisagree();
   for (const std::int32_t rank : stage.ranks) {
-    if (!parts_.recorder.is_idle(rank) || !parts_.walker.is_idle(rank)) throw ClocksDisagree();
+    if (!parts_.recorder.is_idle(rank) || !parts_.periods.is_idle(rank)) throw ClocksDisagree();
     parts_.recorder.pause(rank, context_.queue.now(), pause);
-    parts_.walker.pause(rank, pause);
+    parts_.periods.pause(rank, pause);
     later_by_[static_cast<std::size_t>(rank)] += pause;
   }
   stage.has_waited = true;

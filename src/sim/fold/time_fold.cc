@@ -22,7 +22,7 @@ TimeFold::TimeFold(const NativePlay& play, const RunContext& context, const RunP
     : parts_(parts),
       drift_(play, context, parts_),
       window_(play.options.window),
-      is_looking_(parts.walker.has_loops() && may_repeat(play)) {}
+      is_looking_(parts.periods.has_loops() && may_repeat(play)) {}
 
 // The network answers for its own events.
 bool TimeFold::knows(std::uint32_t target) const {
@@ -50,13 +50,13 @@ void TimeFold::look() {
     moments_.clear();
     return;
   }
-  if (const std::size_t loop = parts_.walker.loop(); loop != loop_) {
+  if (const std::size_t loop = parts_.periods.loop(); loop != loop_) {
     loop_ = loop;
     is_over_ = false;
     moments_.clear();
     drift_.end();
   }
-  if (is_over_ || !parts_.walker.is_inside() || parts_.walker.spare_periods() < 1) return;
+  if (is_over_ || !parts_.periods.is_inside() || parts_.periods.spare_periods() < 1) return;
   if (const std::size_t bounds = bounds_passed(); bounds != bounds_) {
     bounds_ = bounds;
     moments_.clear();
@@ -67,7 +67,7 @@ void TimeFold::look() {
   is_looking_ = parts_.network.add_state(state);
   is_over_ = moments_.size() >= kMostMoments;
   if (!is_looking_ || is_over_) return;
-  parts_.walker.add_state(state);
+  parts_.periods.add_state(state);
   parts_.messages.add_state(state,
                             [&](const Notice& notice) { return describe(notice.target, notice.argument); });
   parts_.runner.add_state(state);
@@ -78,7 +78,7 @@ void TimeFold::look() {
     state.add('z', event.time.value - now.value, what.low, what.high);
   });
   Moment moment{now,
-                parts_.walker.period(),
+                parts_.periods.period(),
                 parts_.queue.handled(),
                 parts_.recorder.sums(now),
                 parts_.network.sums(),
@@ -88,8 +88,8 @@ void TimeFold::look() {
     const Moment& then = before->second;
     const std::int64_t periods = moment.period - then.period;
     const std::int64_t times =
-        std::min(parts_.walker.spare_periods() / periods, times_before_bound(now - then.at));
-    if (times > 0 && parts_.walker.hosts_repeat(then.at, now - then.at, periods)) {
+        std::min(parts_.periods.spare_periods() / periods, times_before_bound(now - then.at));
+    if (times > 0 && parts_.periods.hosts_repeat(then.at, now - then.at, periods)) {
       leave_out(then, moment, times);
       return;
     }
@@ -100,7 +100,7 @@ void TimeFold::look() {
 
 void TimeFold::leave_out(const Moment& from, const Moment& until, std::int64_t times) {
   const std::int64_t periods = until.period - from.period;
-  parts_.walker.leave_out(periods * times, (until.at - from.at) * times);
+  parts_.periods.leave_out(periods * times, (until.at - from.at) * times);
   parts_.recorder.repeat(from.ranks, until.ranks, {from.at, until.at, times});
   parts_.network.repeat(from.links, until.links, times);
   parts_.memoised.repeat(from.performed, until.performed, times);
@@ -109,8 +109,8 @@ void TimeFold::leave_out(const Moment& from, const Moment& until, std::int64_t t
   moments_.clear();  // `from` among them
   drift_.end();
   // Up to a bound of the window; behind it there is more to leave out.
-  is_over_ = parts_.walker.spare_periods() < periods;
-  is_looking_ = !is_over_ || !parts_.walker.is_last(loop_);
+  is_over_ = parts_.periods.spare_periods() < periods;
+  is_looking_ = !is_over_ || !parts_.periods.is_last(loop_);
 }
 
 std::size_t TimeFold::bounds_passed() const {

@@ -36,6 +36,7 @@
 #include "sim/engine/rank_walker.h"
 #include "sim/engine/recorder.h"
 #include "sim/fold/drift_fold.h"
+#include "sim/fold/walked_periods.h"
 #include "sim/memo/memoised_collectives.h"
 #include "sim/simulate.h"
 
@@ -48,6 +49,7 @@ struct RunParts {
   EventQueue& queue;
   Network& network;
   RankWalker& walker;
+  WalkedPeriods& periods;
   Recorder& recorder;
   Messenger& messages;
   CollectiveRunner& runner;
@@ -68,7 +70,7 @@ class TimeFold final : public RoundObserver {
       moments_.clear();
       is_over_ = true;
     }
-    if (is_looking_ && parts_.walker.has_entered_period()) look();
+    if (is_looking_ && parts_.periods.has_entered_period()) look();
   }
   // What an event means, for digests: seen from now.
   Digest describe(std::uint32_t target, std::uint64_t argument) const;

@@ -354,8 +354,8 @@ Digest MemoisedCollectives::describe(std::uint64_t id) const {
       context_.classes.families[performance.family].groups[performance.group];
   for (std::size_t m = 0; m < performance.members.size(); ++m) {
     const Performance::Member& member = performance.members[m];
-    all = digest_of(all.low, all.high, walker_.place(ranks[m], member.node),
-                    walker_.age(ranks[m], member.sequence));
+    all = digest_of(all.low, all.high, walker_.states().place(ranks[m], member.node),
+                    walker_.states().age(ranks[m], member.sequence));
   }
   return all;
 }
