@@ -76,8 +76,9 @@ struct PlanOutcome {
 // Plans that were not simulated, by what stands in their way.
 struct Refusal {
   std::int64_t plans = 0;
-  std::string example;  // the message of one of them; empty where the reason says it all
-  std::string hint{};   // of that message
+  std::string example;    // the message of one of them; empty where the reason says it all
+  std::string hint{};     // of that message
+  bool are_alike = true;  // all have this message
 };
 
 struct SearchSpaceUse {
@@ -139,8 +140,7 @@ struct SearchResult {
   std::optional<PlanOutcome> nearest;
   Bytes nearest_room;                        // that it may take of its device's memory
   std::vector<std::string> nearest_changes;  // that would make it fit, in words of a study file
-  // Where no plan is legal and what the user gave suffices for that, without what a search varies by itself.
-  Refusal refusal_of_given;
+  Refusal why_none;                          // where no plan is legal: what stands in the way
   // Where nothing that fits is within deadline and budget: what comes nearest to them.
   std::optional<PlanOutcome> late;
   bool late_beside_unfit = false;  // and others that may come nearer do not fit

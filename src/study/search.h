@@ -70,8 +70,7 @@ SearchResult search_plans(const SearchRequest& request, Crew& crew);
 // What a search in which nothing fits (result.nearest) has left untried that takes less memory, as a hint in
 // words of a study file: "try plan.zero any, plan.offload any or more ranks".
 std::string untried_room(const SearchResult& result);
-// Why a search has no legal plan, likewise: what a run says of what the user gave, else what stands in the
-// way of plans whose degrees are right, else of most. Empty: nothing is known.
+// Why a search has no legal plan, likewise (study/search/why_none.h). Empty: nothing is known.
 std::string main_refusal(const SearchResult& result);
 
 // What a search would simulate, on networks that play bytes; on others nothing. Its patience and what it has

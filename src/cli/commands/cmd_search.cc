@@ -155,8 +155,8 @@ class SearchCommand final : public Command {
       refusal.example = study_.as_typed(refusal.example);
       refusal.hint = study_.as_typed(refusal.hint);
     }
-    result.refusal_of_given.example = study_.as_typed(result.refusal_of_given.example);
-    result.refusal_of_given.hint = study_.as_typed(result.refusal_of_given.hint);
+    result.why_none.example = study_.as_typed(result.why_none.example);
+    result.why_none.hint = study_.as_typed(result.why_none.hint);
     for (std::string& note : result.notes) note = study_.as_typed(note);
     for (SearchEdge& edge : result.edges) edge.widen = study_.as_typed(edge.widen);
     for (Neighbour& neighbour : result.neighbours) neighbour.refusal = study_.as_typed(neighbour.refusal);

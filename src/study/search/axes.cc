@@ -184,6 +184,12 @@ Texts ring_context(const SpaceFacts&) {
 Texts any_context(const SpaceFacts&) {
   return {"ring", "all-to-all"};
 }
+// 0: over all replicas.
+Texts any_shard(const SpaceFacts& facts) {
+  Texts degrees = any_degree(facts);
+  degrees.insert(degrees.begin(), "0");
+  return degrees;
+}
 // Nothing: the model's even cut, which no value of the key stands for.
 Texts nothing(const SpaceFacts&) {
   return {};
@@ -256,7 +262,7 @@ constexpr std::array kAxes = {
     PlanAxis{"overlap_parameters", yes, either, copy_of_plan<&Plan::overlap_parameters>},
     PlanAxis{"prefetch", yes, either, copy_of_plan<&Plan::prefetch>},
     PlanAxis{"reshard", yes, either, copy_of_plan<&Plan::reshard>},
-    PlanAxis{"hybrid_shard", nothing, any_degree, copy_of_plan<&Plan::hybrid_shard>},
+    PlanAxis{"hybrid_shard", nothing, any_shard, copy_of_plan<&Plan::hybrid_shard>},
     PlanAxis{"context_method", ring_context, any_context, copy_of_plan<&Plan::context_method>},
     PlanAxis{"order", usual_order, any_order, copy_of_plan<&Plan::order>},
 };
@@ -303,50 +309,6 @@ bool is_about_cutting(const std::vector<std::string>& keys) {
                        [&](const PlanAxis& axis) { return axis.key == key; });
   };
   return !keys.empty() && std::ranges::all_of(keys, cuts);
-}
-
-std::string untried_room(const SearchResult& result) {
-  // Of what the search varied, all values; of what the user fixed, that of the nearest plan.
-  const auto has_tried = [&](std::string_view key, std::string_view value, bool is_nearest) {
-    const auto axis = std::ranges::find(result.axes, key, &SearchAxis::key);
-    if (axis == result.axes.end()) return is_nearest;
-    return std::ranges::find(axis->values, value) != axis->values.end();
-  };
-  const Plan& plan = result.nearest.value().plan;
-  const auto offload = std::ranges::find(result.axes, "plan.offload", &SearchAxis::key);
-  Texts untried;
-  if (!has_tried("plan.zero", "3", plan.zero_stage == 3)) untried.push_back("plan.zero any");
-  if (!has_tried("plan.recompute", "full", plan.recompute == Recompute::full))
-    untried.push_back("plan.recompute any");
-  const bool is_offloaded = offload == result.axes.end() ? plan.offload_optimizer && plan.offload_activations
-                                                         : offload->values.size() > 1;
-  if (!is_offloaded) untried.push_back("plan.offload any");
-  if (!has_tried("plan.micro_batch", "1", plan.micro_batch() == 1))
-    untried.push_back("smaller micro-batches");
-  return untried.empty() ? "try more ranks" : fmt::format("try {} or more ranks", fmt::join(untried, ", "));
-}
-
-// What is about no key of a plan, such as how many ranks a machine can have, stands in the way of plans whose
-// degrees are right, and other values of the search do not help. So do keys that are not about degrees.
-// Degrees that do not make up the ranks are no reason where others do: these are refused for something else.
-// Nor is what the search varies by itself where something else stands in the way.
-std::string main_refusal(const SearchResult& result) {
-  const Refusal* most = result.refusal_of_given.example.empty() ? nullptr : &result.refusal_of_given;
-  std::tuple<bool, bool, bool, std::int64_t> weight;  // of its reason
-  const auto varies = [&](std::string_view key) {
-    const auto axis = std::ranges::find(result.axes, key, &SearchAxis::key);
-    return axis != result.axes.end() && !axis->given && axis->values.size() > 1;
-  };
-  for (const auto& [reason, refusal] : result.space.refusals) {
-    if (refusal.example.empty() || most == &result.refusal_of_given) continue;
-    const bool otherwise = reason == "not legal" || (reason != "degrees" && !is_about_cutting({reason}));
-    const std::tuple here(otherwise, reason != "degrees", !varies(reason), refusal.plans);
-    if (most != nullptr && here <= weight) continue;
-    most = &refusal;
-    weight = here;
-  }
-  if (most == nullptr) return {};
-  return most->hint.empty() ? most->example : fmt::format("{} ({})", most->example, most->hint);
 }
 
 }  // namespace armilla

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -18,13 +20,15 @@ namespace {
 
 class Neighbours {
  public:
-  Neighbours(PlanRoom& plans, std::size_t base, std::int64_t point, const SimulateNeighbour& simulate)
+  Neighbours(PlanRoom& plans, std::size_t base, std::int64_t point, SearchObjective objective,
+             const BesideBest& beside)
       : plans_(plans),
         space_(plans.space()),
         number_(base),
         point_(point),
         own_text_(text_of(plans.prepare(base, point))),
-        simulate_(simulate) {}
+        objective_(objective),
+        beside_(beside) {}
 
   std::vector<Neighbour> list() {
     for (std::size_t other = 0; other < space_.bases().size(); ++other) {
@@ -72,7 +76,7 @@ class Neighbours {
       point = space_.changed(other, point, i, static_cast<std::size_t>(place - inner.values.begin()));
     }
     try {
-      simulate_(neighbour, other, plans_.prepare(other, point), space_.values_of(other, point));
+      simulate(neighbour, other, point, plans_.prepare(other, point));
     } catch (const Error& error) {
       neighbour.refusal = error.message;
       make_legal(neighbour, other, point, std::nullopt);
@@ -94,7 +98,7 @@ class Neighbours {
         found_.push_back(std::move(neighbour));
         return;
       }
-      simulate_(neighbour, number_, plan, space_.values_of(number_, point));
+      simulate(neighbour, number_, point, plan);
     } catch (const Error& error) {
       neighbour.refusal = error.message;
       make_legal(neighbour, number_, point, axis);
@@ -102,51 +106,81 @@ class Neighbours {
     found_.push_back(std::move(neighbour));
   }
 
-  // With one of the other axes changed, too: of plans that fit, where there are any, the one with the least
-  // of the tighter bounds. (Which axes stand in the way the error says only of the first that does.)
+  // One of the other axes changed, too.
+  struct Change {
+    bool is_unfit = false;
+    double least_score = 0;
+    std::size_t axis = 0, value = 0;
+    std::int64_t point = 0;
+    std::optional<PlanPrepared> plan{};
+    auto place() const { return std::tuple(is_unfit, least_score, axis, value); }
+  };
+
+  // (Which axes stand in the way the error says only of the first that does.)
   void make_legal(Neighbour& neighbour, std::size_t number, std::int64_t point,
                   std::optional<std::size_t> changed) {
     const SearchBase& base = space_.bases()[number];
-    PlanEvaluator& evaluator = plans_.evaluator(number);
-    std::optional<std::pair<bool, Time>> least;
-    std::optional<PlanPrepared> nearest;
-    std::int64_t nearest_point = 0;
+    std::vector<Change> changes;
     for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
-      const SearchAxis& other = base.axes[axis];
-      if (axis == changed) continue;
-      for (std::size_t value = 0; value < other.values.size(); ++value) {
-        const std::int64_t beside = space_.changed(number, point, axis, value);
-        if (beside == point) continue;
+      for (std::size_t value = 0; axis != changed && value < base.axes[axis].values.size(); ++value) {
+        Change change{.axis = axis, .value = value, .point = space_.changed(number, point, axis, value)};
+        if (change.point == point) continue;
         try {
-          const PlanPrepared plan = plans_.prepare(number, beside);
+          const PlanPrepared& plan = change.plan.emplace(plans_.prepare(number, change.point));
           if (number == number_ && text_of(plan) == own_text_) continue;
-          const std::pair place(!plans_.fits(evaluator.memory(plan)),
-                                std::max(evaluator.bound(plan), evaluator.slot_bound(plan)));
-          if (least && *least <= place) continue;
-          least = place;
-          nearest = plan;
-          nearest_point = beside;
-          neighbour.needs = other.key;
-          neighbour.needed_value = other.values[value];
+          change.is_unfit = !plans_.fits(plans_.evaluator(number).memory(plan));
+          change.least_score = beside_.least_score(number, plan);
+          changes.push_back(std::move(change));
         } catch (const Error&) {
           // This does not help.
         }
       }
     }
-    if (!nearest) return;
-    try {
-      simulate_(neighbour, number, *nearest, space_.values_of(number, nearest_point));
-    } catch (const Error&) {
-      neighbour.needs.clear();
+    std::ranges::sort(changes, {}, &Change::place);
+    // Until no other can be better than the best that is known.
+    const Change* best = nullptr;
+    double score = kInfinity;
+    for (const Change& change : changes) {
+      if (best != nullptr &&
+          std::pair(change.is_unfit, change.least_score) > std::pair(best->is_unfit, score))
+        break;
+      try {
+        std::optional<PlanOutcome> outcome = beside_.simulate(number, *change.plan, score);
+        if (!outcome) continue;
+        const double own = score_of(objective_, outcome->figures());
+        if (best != nullptr && own >= score) continue;
+        best = &change;
+        score = own;
+        neighbour.outcome = std::move(outcome);
+      } catch (const Error&) {
+        // Nor does this.
+      }
     }
+    if (best == nullptr) return;
+    neighbour.needs = base.axes[best->axis].key;
+    neighbour.needed_value = base.axes[best->axis].values[best->value];
+    tell_all(neighbour, number, best->point, *best->plan);
   }
+
+  void simulate(Neighbour& neighbour, std::size_t base, std::int64_t point, const PlanPrepared& plan) {
+    neighbour.outcome = beside_.simulate(base, plan, kInfinity);
+    if (neighbour.outcome) tell_all(neighbour, base, point, plan);
+  }
+  void tell_all(Neighbour& neighbour, std::size_t base, std::int64_t point, const PlanPrepared& plan) {
+    neighbour.outcome->values = space_.values_of(base, point);
+    tell_exposed(plan, *neighbour.outcome);
+    neighbour.broken = beside_.broken(base, *neighbour.outcome);
+  }
+
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
   PlanRoom& plans_;
   const SearchSpace& space_;
   std::size_t number_;
   std::int64_t point_;
   std::string own_text_;
-  const SimulateNeighbour& simulate_;
+  SearchObjective objective_;
+  const BesideBest& beside_;
   std::map<std::string, std::string> values_of_;  // of the axis that is looked at, by the plans they make
   std::vector<Neighbour> found_;
 };
@@ -154,8 +188,8 @@ class Neighbours {
 }  // namespace
 
 std::vector<Neighbour> neighbours_of(PlanRoom& plans, std::size_t base, std::int64_t point,
-                                     const SimulateNeighbour& simulate) {
-  return Neighbours(plans, base, point, simulate).list();
+                                     SearchObjective objective, const BesideBest& beside) {
+  return Neighbours(plans, base, point, objective, beside).list();
 }
 
 void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome) {
@@ -178,41 +212,6 @@ void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome) {
   SimulationOptions options;
   options.record_ranks = {*rank};
   tell(options);
-}
-
-Refusal refusal_of_given(const SearchRequest& request, const std::vector<SearchAxis>& axes) {
-  constexpr std::int64_t kMost = 1000;
-  std::int64_t combinations = 1;
-  for (const SearchAxis& axis : axes) {
-    if (axis.given) combinations *= std::min(kMost + 1, static_cast<std::int64_t>(axis.values.size()));
-    if (combinations > kMost) return {};
-  }
-  const auto varies = [&](const std::string& key) {
-    return (key == "plan.tensor" || key == "plan.pipeline") &&
-           std::ranges::any_of(axes, [&](const SearchAxis& axis) { return !axis.given && axis.key == key; });
-  };
-  std::optional<Error> first;
-  for (std::int64_t number = 0; number < combinations; ++number) {
-    std::vector<Override> settings;
-    std::int64_t rest = number;
-    for (const SearchAxis& axis : axes) {
-      if (!axis.given) continue;
-      const auto count = static_cast<std::int64_t>(axis.values.size());
-      const std::string& value = axis.values[static_cast<std::size_t>(rest % count)];
-      settings.emplace_back(fmt::format("{}={}", axis.key, value), axis.where);
-      rest /= count;
-    }
-    try {
-      const Study study = request.read(settings);
-      PlanEvaluator(study).prepare(study.request);
-      return {};
-    } catch (const Error& error) {
-      // Of degrees that the search varies by itself, another may be legal.
-      if (std::ranges::any_of(error.keys, varies)) return {};
-      if (!first) first.emplace(error);
-    }
-  }
-  return first ? Refusal{combinations, first->message, first->hint} : Refusal{};
 }
 
 }  // namespace armilla

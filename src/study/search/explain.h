@@ -1,6 +1,6 @@
 // What a search tells of its best plan beside the ranking (SearchRequest::explain): what every single knob is
-// worth, and which communication is exposed; and why there is none. Each plan looked at is simulated once
-// more, node by node, for the latter: O(neighbours) simulations.
+// worth, and which communication is exposed. Each plan looked at is simulated once more, node by node, for
+// the latter: O(neighbours) simulations.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,20 @@
 
 namespace armilla {
 
-// Fills what comes of a neighbour: of a plan of a base, whose value on each axis is given.
-using SimulateNeighbour = std::function<void(Neighbour& neighbour, std::size_t base, const PlanPrepared& plan,
-                                             std::vector<std::string> values)>;
+// What the search tells of plans of its bases.
+struct BesideBest {
+  std::function<double(std::size_t base, const PlanPrepared& plan)> least_score;  // score_of at least
+  // What comes of it; nothing where it scores more than `most`.
+  std::function<std::optional<PlanOutcome>(std::size_t base, const PlanPrepared& plan, double most)> simulate;
+  std::function<std::optional<BrokenLimit>(std::size_t base, const PlanOutcome& plan)> broken;
+};
 
-// A point of the space with one axis changed, machines and ranks among them, and with another one where the
-// first alone is not legal.
+// A point of the space with one axis changed, machines and ranks among them; and where that alone is not
+// legal, with the best of all changes of another one: of those that fit, where there are any.
 std::vector<Neighbour> neighbours_of(PlanRoom& plans, std::size_t base, std::int64_t point,
-                                     const SimulateNeighbour& simulate);
+                                     SearchObjective objective, const BesideBest& beside);
 
 // Fills PlanOutcome::exposed_by_kind. Nothing on networks that play bytes, where a run takes too long.
 void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome);
-
-// Where no plan is legal, what a run says of what the user gave, all else being as it is by default: of the
-// first combination if all are refused. Nothing where one is not, or where there are more than 1,000.
-Refusal refusal_of_given(const SearchRequest& request, const std::vector<SearchAxis>& axes);
 
 }  // namespace armilla

@@ -27,6 +27,7 @@
 #include "study/search/plan_room.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
+#include "study/search/why_none.h"
 #include "study/spread.h"
 
 namespace armilla {
@@ -116,6 +117,7 @@ class Search {
       refusal.example = example;
       refusal.hint = hint;
     }
+    refusal.are_alike = refusal.are_alike && refusal.example == example;
     result_.space.refused += plans;
   }
 
@@ -582,14 +584,15 @@ class Search {
       const Candidate& plan = simulated_[i].candidate;
       tell_exposed(plans_.prepare(plan.base, plan.point), result_.ranking[i]);
     }
-    result_.neighbours = neighbours_of(plans_, best.base, best.point,
-                                       [&](Neighbour& neighbour, std::size_t base, const PlanPrepared& plan,
-                                           std::vector<std::string> values) {
-                                         neighbour.outcome = outcome_beside(base, plan, std::move(values));
-                                         if (!neighbour.outcome) return;
-                                         tell_exposed(plan, *neighbour.outcome);
-                                         neighbour.broken = broken_by(base, *neighbour.outcome);
-                                       });
+    BesideBest beside;
+    beside.least_score = [&](std::size_t base, const PlanPrepared& plan) {
+      return candidate_beside(base, plan).least_score;
+    };
+    beside.simulate = [&](std::size_t base, const PlanPrepared& plan, double most) {
+      return outcome_beside(base, plan, most);
+    };
+    beside.broken = [&](std::size_t base, const PlanOutcome& plan) { return broken_by(base, plan); };
+    result_.neighbours = neighbours_of(plans_, best.base, best.point, request_.objective, beside);
   }
 
   // The limit of the search that a plan beside the best breaks.
@@ -598,17 +601,34 @@ class Search {
     return limits_.broken({base, plan.plan.ranks, plan.plan.global_batch()}, plan.iteration, "");
   }
 
-  // Simulated, whatever its bound and its memory; nothing where the iteration lasts longer.
-  std::optional<PlanOutcome> outcome_beside(std::size_t base, const PlanPrepared& plan,
-                                            std::vector<std::string> values, Time longest = kEndOfTime) {
+  // A plan that need not be one of the space, with the bound that takes longer.
+  Candidate candidate_beside(std::size_t base, const PlanPrepared& plan) {
     PlanEvaluator& evaluator = plans_.evaluator(base);
-    std::optional<PlanOutcome> outcome = evaluator.simulate_within(plan, longest);
+    Candidate candidate{base, 0, std::max(evaluator.bound(plan), evaluator.slot_bound(plan))};
+    candidate.memory = evaluator.memory(plan).needed();
+    if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
+    candidate.ranks = plan.plan.ranks;
+    candidate.samples = plan.plan.global_batch();
+    candidate.least_score = score_of(request_.objective, least_figures(candidate));
+    return candidate;
+  }
+  // What comes of it, whatever its memory; nothing where it scores more than `most`.
+  std::optional<PlanOutcome> outcome_beside(std::size_t base, const PlanPrepared& plan, double most) {
+    Candidate candidate = candidate_beside(base, plan);
+    const Time least = candidate.bound;
+    const auto is_out = [&](Time iteration) {
+      candidate.bound = iteration;
+      return score_of(request_.objective, least_figures(candidate)) > most;
+    };
+    if (is_out(least)) return std::nullopt;
+    PlanEvaluator& evaluator = plans_.evaluator(base);
+    std::optional<PlanOutcome> outcome = evaluator.simulate_within(plan, longest_without(least, is_out));
     if (!outcome) return outcome;
-    outcome->values = std::move(values);
     outcome->memory = evaluator.memory(plan);
     outcome->bound = evaluator.bound(plan);
     outcome->training_iterations =
         limits_.training_iterations({base, outcome->plan.ranks, outcome->plan.global_batch()});
+    if (score_of(request_.objective, outcome->figures()) > most) outcome.reset();
     return outcome;
   }
 
@@ -627,6 +647,7 @@ class Search {
           settings.emplace_back(fmt::format("{}={}", tried.key, next));
           const PlanPrepared plan = plans_.evaluator(number).prepare(request_.read(settings).request);
           if (auto outcome = better_beside(number, plan)) {
+            outcome->values = result_.simulated.front().values;
             const auto column = std::ranges::find(result_.axes, tried.key, &SearchAxis::key);
             if (column != result_.axes.end())
               outcome->values[static_cast<std::size_t>(column - result_.axes.begin())] = next;
@@ -642,34 +663,15 @@ class Search {
   // What comes of a plan that is better than the best of the ranking, and within all limits.
   std::optional<PlanOutcome> better_beside(std::size_t base, const PlanPrepared& plan) {
     const PlanOutcome& best = result_.simulated.front();
-    PlanEvaluator& evaluator = plans_.evaluator(base);
-    Candidate candidate{base, 0, evaluator.bound(plan)};
-    candidate.ranks = plan.plan.ranks;
-    candidate.samples = plan.plan.global_batch();
     // The time of fewer samples says nothing.
-    if (request_.objective == SearchObjective::time && candidate.samples != best.plan.global_batch())
+    if (request_.objective == SearchObjective::time && plan.plan.global_batch() != best.plan.global_batch())
       return std::nullopt;
-    const MemoryUse memory = evaluator.memory(plan);
-    if (!plans_.fits(memory)) return std::nullopt;
-    candidate.memory = memory.needed();
-    candidate.bound = std::max(candidate.bound, evaluator.slot_bound(plan));
-    if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
+    if (!plans_.fits(plans_.evaluator(base).memory(plan))) return std::nullopt;
     // What a table would show as 0.0 % is no reason to try more.
     constexpr double kLeastGain = 0.0005;
-    const double best_score = score_of(request_.objective, best.figures());
-    const double least_score = best_score - kLeastGain * std::abs(best_score);
-    const auto is_out = [&](Time iteration) {
-      candidate.bound = iteration;
-      return limits_.broken(candidate.size(), iteration, "") ||
-             score_of(request_.objective, least_figures(candidate)) >= least_score;
-    };
-    const Time least = candidate.bound;
-    if (is_out(least)) return std::nullopt;
-    std::optional<PlanOutcome> outcome =
-        outcome_beside(base, plan, best.values, longest_without(least, is_out));
-    if (outcome && (limits_.broken(candidate.size(), outcome->iteration, "") ||
-                    score_of(request_.objective, outcome->figures()) >= least_score))
-      outcome.reset();
+    const double score = score_of(request_.objective, best.figures());
+    std::optional<PlanOutcome> outcome = outcome_beside(base, plan, score - kLeastGain * std::abs(score));
+    if (outcome && broken_by(base, *outcome)) outcome.reset();
     return outcome;
   }
 
@@ -695,7 +697,7 @@ class Search {
       device.memory = result_.nearest_room;
       result_.nearest_changes = memory_advice(*plan.model, plan.plan, device);
     } else if (!result_.late) {
-      result_.refusal_of_given = refusal_of_given(request_, result_.axes);
+      result_.why_none = why_none(request_, space_, result_);
     }
   }
 

@@ -1,0 +1,227 @@
+#include "study/search/why_none.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "study/search/axes.h"
+#include "study/search/evaluate.h"
+#include "study/search/plan_room.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::string_view kPlan = "plan.";
+
+class WhyNone {
+ public:
+  WhyNone(const SearchRequest& request, const SearchSpace& space, const SearchResult& result)
+      : request_(request), result_(result), given_(space.bases().front().study.request.places) {}
+
+  Refusal tell() const {
+    if (std::optional<Refusal> refusal = of_given()) return *std::move(refusal);
+    if (const Refusal* refusal = of_all_that_is_right()) return *refusal;
+    if (std::optional<Refusal> refusal = of_fixed_keys()) return *std::move(refusal);
+    return of_most();
+  }
+
+ private:
+  const SearchAxis* axis(std::string_view key) const {
+    const auto found = std::ranges::find(result_.axes, key, &SearchAxis::key);
+    return found == result_.axes.end() ? nullptr : &*found;
+  }
+  // By itself: nobody named it.
+  bool varies(std::string_view key) const {
+    const SearchAxis* const found = axis(key);
+    return found != nullptr && !found->given && found->values.size() > 1;
+  }
+
+  // Whether other values of what varies could make another error of it, or none.
+  bool depends_on_what_varies(const Error& error) const {
+    const auto is_about = [&](std::string_view key) {
+      return std::ranges::find(error.keys, key) != error.keys.end() ||
+             error.message.find(key) != std::string::npos;
+    };
+    for (const SearchAxis& other : result_.axes) {
+      if (varies(other.key) && is_about(other.key)) return true;
+    }
+    // How many replicas share a batch follows from the degrees.
+    constexpr std::string_view kShares[] = {"plan.data", "plan.global_batch", "plan.batch",
+                                            "plan.micro_batch", "plan.micro_batches"};
+    constexpr std::string_view kDegrees[] = {"plan.tensor", "plan.context", "plan.pipeline"};
+    return !is_fixed("data") && std::ranges::any_of(kShares, is_about) &&
+           std::ranges::any_of(kDegrees, [&](std::string_view key) { return varies(key); });
+  }
+
+  // Of the first combination of what was given if all are refused; nothing where one is not, or where there
+  // are very many.
+  std::optional<Refusal> of_given() const {
+    constexpr std::int64_t kMost = 1000;
+    std::int64_t combinations = 1;
+    for (const SearchAxis& axis : result_.axes) {
+      if (axis.given) combinations *= std::min(kMost + 1, static_cast<std::int64_t>(axis.values.size()));
+      if (combinations > kMost) return {};
+    }
+    std::optional<Refusal> first;
+    for (std::int64_t number = 0; number < combinations; ++number) {
+      std::vector<Override> settings;
+      std::int64_t rest = number;
+      for (const SearchAxis& axis : result_.axes) {
+        if (!axis.given) continue;
+        const auto count = static_cast<std::int64_t>(axis.values.size());
+        const std::string& value = axis.values[static_cast<std::size_t>(rest % count)];
+        settings.emplace_back(fmt::format("{}={}", axis.key, value), axis.where);
+        rest /= count;
+      }
+      try {
+        const Study study = request_.read(settings);
+        PlanEvaluator(study).prepare(study.request);
+        return {};
+      } catch (const Error& error) {
+        if (depends_on_what_varies(error)) return {};
+        if (!first) first = Refusal{combinations, error.message, error.hint};
+      }
+    }
+    return first;
+  }
+
+  // Degrees that do not make up the ranks are no reason where others do, nor is what the search varies by
+  // itself: what all others are refused for, if that is one thing.
+  const Refusal* of_all_that_is_right() const {
+    const Refusal* only = nullptr;
+    for (const auto& [reason, refusal] : result_.space.refusals) {
+      if (refusal.example.empty() || reason == "degrees" || varies(reason)) continue;
+      if (only != nullptr || !refusal.are_alike) return nullptr;
+      only = &refusal;
+    }
+    return only;
+  }
+
+  // "plan.virtual_stages (it could be 2 or 4)", of each key for which other values would do.
+  std::optional<Refusal> of_fixed_keys() const {
+    std::vector<std::string> culprits;
+    for (const PlanAxis& row : plan_axes()) {
+      if (!is_fixed(row.key)) continue;
+      const std::string key = fmt::format("{}{}", kPlan, row.key);
+      const std::vector<std::string> legal = legal_values_of(key);
+      if (!legal.empty()) culprits.push_back(fmt::format("{} (it could be {})", key, listed(legal)));
+    }
+    if (culprits.empty()) return {};
+    return Refusal{0, fmt::format("{}", fmt::join(culprits, ", or "))};
+  }
+  bool is_fixed(std::string_view key) const {
+    const SearchAxis* const named = axis(fmt::format("{}{}", kPlan, key));
+    return named != nullptr ? named->given : given_.contains(key);
+  }
+
+  static std::string listed(std::vector<std::string> values) {
+    constexpr std::size_t kMostNamed = 8;
+    if (values.size() > kMostNamed) {
+      values.resize(kMostNamed);
+      return fmt::format("{} and others", fmt::join(values, ", "));
+    }
+    const std::string last = std::move(values.back());
+    values.pop_back();
+    return values.empty() ? last : fmt::format("{} or {}", fmt::join(values, ", "), last);
+  }
+
+  // Those of the key that legal plans have where it is free.
+  std::vector<std::string> legal_values_of(const std::string& key) const {
+    constexpr std::int64_t kMostVisited = 20'000;
+    SearchRequest freed = request_;
+    std::erase_if(freed.axes, [&](const SearchAxis& axis) { return axis.key == key; });
+    freed.axes.push_back({key, {"any"}, true});
+    std::vector<std::string> legal;
+    std::int64_t visited = 0;
+    try {
+      PlanRoom plans(freed);
+      const SearchSpace& space = plans.space();
+      for (std::size_t base = 0; base < space.bases().size(); ++base) {
+        const std::vector<SearchAxis>& axes = space.bases()[base].axes;
+        const auto at = std::ranges::find(axes, key, &SearchAxis::key);
+        if (at == axes.end()) continue;
+        const auto number = static_cast<std::size_t>(at - axes.begin());
+        const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t /*cut_alike*/) {
+          const std::string& value = at->values[space.value_index(base, point, number)];
+          if (visited >= kMostVisited || std::ranges::find(legal, value) != legal.end()) return false;
+          ++visited;
+          try {
+            plans.evaluator(base).prepare(plan);
+            legal.push_back(value);
+            return false;
+          } catch (const Error& error) {
+            return !is_about_cutting(error.keys);
+          }
+        };
+        space.for_each(base, visit, [](std::int64_t, const std::string&) {});
+      }
+    } catch (const Error&) {
+      // Then it is no key that could be free.
+    }
+    return legal;
+  }
+
+  // What is about no key of a plan, such as how many ranks a machine can have, stands in the way of plans
+  // whose degrees are right, and other values of the search do not help. So do keys that are not about
+  // degrees. Nor is what the search varies by itself the reason where something else stands in the way.
+  Refusal of_most() const {
+    const Refusal* most = nullptr;
+    std::tuple<bool, bool, bool, std::int64_t> weight;  // of its reason
+    for (const auto& [reason, refusal] : result_.space.refusals) {
+      if (refusal.example.empty()) continue;
+      const bool otherwise = reason == "not legal" || (reason != "degrees" && !is_about_cutting({reason}));
+      const std::tuple here(otherwise, reason != "degrees", !varies(reason), refusal.plans);
+      if (most != nullptr && here <= weight) continue;
+      most = &refusal;
+      weight = here;
+    }
+    return most == nullptr ? Refusal() : *most;
+  }
+
+  const SearchRequest& request_;
+  const SearchResult& result_;
+  const std::map<std::string, std::string, std::less<>>& given_;  // PlanRequest::places
+};
+
+}  // namespace
+
+Refusal why_none(const SearchRequest& request, const SearchSpace& space, const SearchResult& result) {
+  return WhyNone(request, space, result).tell();
+}
+
+std::string main_refusal(const SearchResult& result) {
+  const Refusal& why = result.why_none;
+  return why.hint.empty() ? why.example : fmt::format("{} ({})", why.example, why.hint);
+}
+
+std::string untried_room(const SearchResult& result) {
+  // Of what the search varied, all values; of what the user fixed, that of the nearest plan.
+  const auto has_tried = [&](std::string_view key, std::string_view value, bool is_nearest) {
+    const auto axis = std::ranges::find(result.axes, key, &SearchAxis::key);
+    if (axis == result.axes.end()) return is_nearest;
+    return std::ranges::find(axis->values, value) != axis->values.end();
+  };
+  const Plan& plan = result.nearest.value().plan;
+  const auto offload = std::ranges::find(result.axes, "plan.offload", &SearchAxis::key);
+  std::vector<std::string> untried;
+  if (!has_tried("plan.zero", "3", plan.zero_stage == 3)) untried.push_back("plan.zero any");
+  if (!has_tried("plan.recompute", "full", plan.recompute == Recompute::full))
+    untried.push_back("plan.recompute any");
+  const bool is_offloaded = offload == result.axes.end() ? plan.offload_optimizer && plan.offload_activations
+                                                         : offload->values.size() > 1;
+  if (!is_offloaded) untried.push_back("plan.offload any");
+  if (!has_tried("plan.micro_batch", "1", plan.micro_batch() == 1))
+    untried.push_back("smaller micro-batches");
+  return untried.empty() ? "try more ranks" : fmt::format("try {} or more ranks", fmt::join(untried, ", "));
+}
+
+}  // namespace armilla

@@ -1,0 +1,17 @@
+// Why a search has no plan that is legal: what of the things that the user fixed stands in the way.
+#pragma once
+
+#include "ir/search.h"
+#include "study/search.h"
+#include "study/search/space.h"
+
+namespace armilla {
+
+// In this order: what a run says of what the user gave, where nothing that the search varies by itself has
+// to do with it; what all plans are refused for that are right in all else; what could be, were one key
+// free that the user has fixed; what stands in the way of plans whose degrees are right, else of most. Of
+// the result the axes and refusals are looked at. Cost: another look at up to 20,000 plans for each key
+// that is fixed.
+Refusal why_none(const SearchRequest& request, const SearchSpace& space, const SearchResult& result);
+
+}  // namespace armilla
