@@ -34,7 +34,7 @@ void RankStates::begin(Rank& rank) const {
 
 std::uint32_t RankStates::waiting(const Rank& rank, std::uint32_t node) const {
   const Stretch& stretch = stretch_at(rank, node);
-  const std::vector<std::uint32_t>& left = rank.waiting[number_of(rank, stretch)].left;
+  const std::vector<std::uint32_t>& left = rank.waiting[stretch.number].left;
   const std::uint32_t local = node - stretch.skipped;
   if (local - stretch.start < left.size()) return left[local - stretch.start];
   const Program& program = graph.programs[rank.program];
@@ -56,11 +56,11 @@ Time RankStates::issued_at(const Rank& rank, std::uint32_t node) const {
   const Successors& known = successors_of(rank);
   const Stretch& stretch = stretch_at(rank, node);
   const std::uint32_t local = node - stretch.skipped, written = stretch.written(local);
-  const std::size_t number = number_of(rank, stretch);
   std::int64_t issues = known.issues[written];
   if (local > written)
-    issues += std::int64_t{(local - written) / stretch.loop.period} * known.reaches[number].issues_in_period;
-  for (std::size_t s = 0; s < number; ++s)
+    issues += std::int64_t{(local - written) / stretch.loop.period} *
+              known.reaches[stretch.number].issues_in_period;
+  for (std::size_t s = 0; s < stretch.number; ++s)
     issues += std::int64_t{stretches_of(rank)[s].loop.more} * known.reaches[s].issues_in_period;
   return later(program.issue_start, saturating_multiply(program.issue_time, issues)) + rank.host_shift;
 }

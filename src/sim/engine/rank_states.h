@@ -65,9 +65,6 @@ struct RankStates {
     while (node >= stretch->behind) ++stretch;
     return *stretch;
   }
-  std::size_t number_of(const Rank& rank, const Stretch& stretch) const {
-    return static_cast<std::size_t>(&stretch - stretches_of(rank).data());
-  }
   const Stretch& stretch_of(const Rank& rank) const { return stretches_of(rank)[rank.stretch]; }
   const Successors& successors_of(const Rank& rank) const { return successors[rank.successors]; }
   std::uint32_t written_node(const Rank& rank, std::uint32_t node) const {
@@ -99,11 +96,10 @@ struct RankStates {
     return static_cast<std::int64_t>(ranks[static_cast<std::size_t>(rank)].collectives - sequence);
   }
 
-  // What the node waits for.
+  // What the node waits for; to change it, of a node in the stretch.
   std::uint32_t waiting(const Rank& rank, std::uint32_t node) const;
-  std::uint32_t& waiting_at(Rank& rank, std::uint32_t node) const {
-    const Stretch& stretch = stretch_at(rank, node);
-    Waiting& waiting = rank.waiting[number_of(rank, stretch)];
+  std::uint32_t& waiting_at(Rank& rank, const Stretch& stretch, std::uint32_t node) const {
+    Waiting& waiting = rank.waiting[stretch.number];
     const std::uint32_t local = node - stretch.skipped;
     if (local - stretch.start >= waiting.left.size()) extend(rank, stretch, waiting, local);
     waiting.reached = std::max(waiting.reached, local + 1);

@@ -42,36 +42,34 @@ void RankWalker::start() {
   for (std::size_t r = 0; r < states_.ranks.size(); ++r) issue_ready(static_cast<std::int32_t>(r));
 }
 
-void RankWalker::release(Rank& rank, std::uint32_t node) {
-  if (--states_.waiting_at(rank, node) == 0) make_ready(rank, node);
+void RankWalker::release(Rank& rank, const Stretch& stretch, std::uint32_t node) {
+  if (--states_.waiting_at(rank, stretch, node) == 0) make_ready(rank, node);
 }
 
 void RankWalker::release_behind(Rank& rank, std::uint32_t written) {
   const std::vector<Stretch>& stretches = states_.stretches_of(rank);
   std::size_t stretch = 0;
   while (written >= stretches[stretch].loop.end) ++stretch;
-  release(rank, written + stretches[stretch].skipped);
+  release(rank, stretches[stretch], written + stretches[stretch].skipped);
 }
 
 // A node of a period depends on what is as far before it as where it is written; one behind the loop, too,
 // but for what is in front of the loop.
-void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
-  const Stretch& stretch = states_.stretch_at(rank, node);
+void RankWalker::release_successors(Rank& rank, const Stretch& stretch, std::uint32_t node) {
   const Loop& loop = stretch.loop;
   const std::uint32_t local = node - stretch.skipped;
   const Successors& successors = states_.successors_of(rank);
   if (local < loop.end) {
     for (const std::uint32_t next : successors.dependents.of(local)) {
       if (next < loop.end) {
-        release(rank, next + stretch.skipped);
+        release(rank, stretch, next + stretch.skipped);
       } else if (local < loop.first) {
         release_behind(rank, next);
       }
     }
   }
   if (local < loop.first) return;
-  const auto number = states_.number_of(rank, stretch);
-  const std::uint32_t back = successors.reaches[number].back;
+  const std::uint32_t back = successors.reaches[stretch.number].back;
   // Copies follow the last written period: copy c of a node there depends on what is c periods behind what is
   // written. So the dependents of `local` in copy c are those of the node c periods before it.
   if (loop.more > 0 && local >= back + loop.period) {
@@ -80,7 +78,8 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
     for (; copy <= last; ++copy) {
       const std::uint32_t shift = copy * loop.period;
       for (const std::uint32_t next : successors.dependents.of(local - shift)) {
-        if (next < loop.end && next >= loop.end - loop.period) release(rank, next + shift + stretch.skipped);
+        if (next < loop.end && next >= loop.end - loop.period)
+          release(rank, stretch, next + shift + stretch.skipped);
       }
     }
   }
@@ -90,26 +89,26 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
   for (const std::uint32_t next : successors.dependents.of(local - loop.unwritten())) {
     if (next < loop.end) continue;
     release_behind(rank, next);
-    rank.behind = std::max(rank.behind, static_cast<std::uint32_t>(number) + 1);
+    rank.behind = std::max(rank.behind, stretch.number + 1);
   }
 }
 
-void RankWalker::mark_done(Rank& rank, std::uint32_t node) {
-  states_.waiting_at(rank, node) = kDone;
+void RankWalker::mark_done(Rank& rank, const Stretch& stretch, std::uint32_t node) {
+  states_.waiting_at(rank, stretch, node) = kDone;
   if (!states_.has_loops || node != rank.first_left) return;
   const std::size_t loop = rank.stretch;
   const std::int64_t before = states_.period_of(rank);
   const std::vector<Stretch>& stretches = states_.stretches_of(rank);
   for (;; ++rank.stretch) {
-    const Stretch& stretch = stretches[rank.stretch];
+    const Stretch& here = stretches[rank.stretch];
     const std::vector<std::uint32_t>& left = rank.waiting[rank.stretch].left;
     // Amortised O(1): each node is passed once.
-    while (rank.first_left < stretch.behind) {
-      const std::size_t place = rank.first_left - stretch.skipped - stretch.start;
+    while (rank.first_left < here.behind) {
+      const std::size_t place = rank.first_left - here.skipped - here.start;
       if (place >= left.size() || left[place] != kDone) break;
       ++rank.first_left;
     }
-    if (rank.first_left < stretch.behind) break;
+    if (rank.first_left < here.behind) break;
   }
   // One rank tells when to look. Others may be periods before or behind it: how far is part of the state.
   if (&rank == states_.ranks.data() && (rank.stretch != loop || states_.period_of(rank) != before))
@@ -325,7 +324,7 @@ void RankWalker::follow_chain(std::int32_t r, std::uint32_t node, Time end) {
       end = end_of(r, node, begin, duration);
     }
     // Who compares states looks at nodes up to `reached`, and these have in part begun.
-    if (node > rank.chain) states_.waiting_at(rank, node);
+    if (node > rank.chain) states_.waiting_at(rank, states_.stretch_at(rank, node), node);
   }
   context_.order.schedule(r, end, target_, argument_of(r, node));
 }
@@ -411,13 +410,14 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
       const std::uint32_t there = written - (node - before);
       executors_.progress.node_done(program.kind[there], program.payload[there]);
       --rank.nodes_left;
-      mark_done(rank, before);
+      mark_done(rank, states_.stretch_at(rank, before), before);
     }
   }
   --rank.nodes_left;
   rank.lanes_busy &= static_cast<std::uint8_t>(~bit_of(program.lane[written]));
-  mark_done(rank, node);
-  release_successors(rank, node);
+  const Stretch& stretch = states_.stretch_at(rank, node);
+  mark_done(rank, stretch, node);
+  release_successors(rank, stretch, node);
   act(r);
 }
 

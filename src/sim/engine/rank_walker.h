@@ -104,9 +104,10 @@ class RankWalker final : public EventHandler {
   // Those of written nodes that stand behind.
   void release_behind(Rank& rank, std::uint32_t written);
   // A dependence of the node is done.
-  void release(Rank& rank, std::uint32_t node);
-  void release_successors(Rank& rank, std::uint32_t node);
-  void mark_done(Rank& rank, std::uint32_t node);
+  void release(Rank& rank, const Stretch& stretch, std::uint32_t node);
+  // Of a node in the stretch that is done.
+  void release_successors(Rank& rank, const Stretch& stretch, std::uint32_t node);
+  void mark_done(Rank& rank, const Stretch& stretch, std::uint32_t node);
   static std::uint8_t bit_of(Lane lane) {
     return static_cast<std::uint8_t>(1U << static_cast<unsigned>(lane));
   }

@@ -87,13 +87,13 @@ bool same_successors(const Graph& graph, const Program& a, const Program& b, boo
 
 std::vector<Stretch> stretches_in(const Program& program) {
   std::vector<Stretch> stretches;
-  std::uint32_t start = 0, skipped = 0;
+  std::uint32_t start = 0, skipped = 0, number = 0;
   for (const Loop& loop : program.loops) {
-    stretches.push_back({loop, start, skipped, skipped + loop.end + loop.unwritten()});
+    stretches.push_back({loop, start, skipped, skipped + loop.end + loop.unwritten(), number++});
     start = loop.end;
     skipped += loop.unwritten();
   }
-  stretches.push_back({{program.size(), program.size(), 0, 0}, start, skipped, UINT32_MAX});
+  stretches.push_back({{program.size(), program.size(), 0, 0}, start, skipped, UINT32_MAX, number});
   return stretches;
 }
 

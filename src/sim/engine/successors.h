@@ -46,6 +46,7 @@ struct Stretch {
   std::uint32_t start = 0;    // the first node
   std::uint32_t skipped = 0;  // nodes of loops before it that are not written
   std::uint32_t behind = 0;   // the first node of the whole program behind it
+  std::uint32_t number = 0;   // among the program's
 
   std::uint32_t written(std::uint32_t local) const {
     return local < loop.end ? local : loop.end - loop.period + (local - loop.end) % loop.period;
