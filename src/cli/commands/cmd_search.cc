@@ -65,7 +65,7 @@ class SearchCommand final : public Command {
     app.add_option(
            "--objective", objective_,
            "what the best plan is best at: time, tokens, throughput, cost, energy or memory; of several the "
-           "first, and their front is found")
+           "first, and their front is found (default: time; without a global batch throughput)")
         ->type_name("NAME,...")
         ->group("Search");
     app.add_option("--top", top_, "plans in the ranking, exactly")->type_name("N")->group("Search");
@@ -109,7 +109,8 @@ class SearchCommand final : public Command {
 
   void execute(const Session& session) override {
     SearchRequest request;
-    const std::vector<SearchObjective> objectives = objectives_of(objective_);
+    const std::vector<SearchObjective> objectives = objectives_of(
+        !objective_.empty() ? objective_ : study_.speaking_of_flags([&] { return usual_objective(); }));
     request.objective = objectives.front();
     if (objectives.size() > 1) {
       request.front = objectives;
@@ -183,6 +184,12 @@ class SearchCommand final : public Command {
   }
 
  private:
+  // The time of an iteration says little where plans have batches of their own.
+  std::string usual_objective() const {
+    const std::optional<Config> plan = study_.configuration("armilla search").find("plan");
+    return plan && plan->is_map() && plan->find("global_batch") ? "time" : "throughput";
+  }
+
   // Why there is no plan, by what came nearest: the user hears what to change, not only that nothing was
   // found.
   std::string nothing_found(const SearchResult& result) const {
@@ -255,7 +262,7 @@ class SearchCommand final : public Command {
   }
 
   StudyFlags study_;
-  std::string patience_, objective_ = "time", top_ = "10", memory_share_ = "1", deadline_, budget_, threads_;
+  std::string patience_, objective_, top_ = "10", memory_share_ = "1", deadline_, budget_, threads_;
   std::string json_, csv_, svg_, save_;
   bool front_ = false, explain_ = false, brute_force_ = false, quiet_ = false, resume_ = false;
 };
