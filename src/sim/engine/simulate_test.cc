@@ -66,9 +66,10 @@ TEST(Simulate, SchedulesOfTheirOwnAreDescribedByThemselves) {
   for (std::int32_t member = 1; member < 3; ++member) {
     for (const auto& [own, peer] : {std::pair(member, 0), std::pair(0, member)}) {
       CustomProgram& program = custom.members[static_cast<std::size_t>(own)];
-      program.nodes.push_back({.kind = own == 0 ? CustomNode::Kind::receive : CustomNode::Kind::send,
-                               .peer = peer,
-                               .bytes = Bytes(1000 * member)});
+      CustomNode& node = program.nodes.emplace_back();
+      node.kind = own == 0 ? CustomNode::Kind::receive : CustomNode::Kind::send;
+      node.peer = peer;
+      node.bytes = Bytes(1000 * member);
       program.first_dependence.push_back(0);
       program.labels.emplace_back("message");
     }

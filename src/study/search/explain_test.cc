@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -146,6 +147,43 @@ TEST_F(ExplainTest, ExplainsANeighbourWithWhatItNeeds) {
   ASSERT_TRUE(tensor->outcome.has_value());
   EXPECT_TRUE(tensor->outcome->plan.sequence_parallel);
   EXPECT_EQ(tensor->outcome->plan.tensor, 2);
+}
+
+// Of all changes of one other key that make a neighbour legal, the best by what the search goes by.
+TEST_F(ExplainTest, NamesTheBestOfTheSecondKnobs) {
+  std::size_t with_second = 0;
+  for (const SearchObjective objective :
+       {SearchObjective::time, SearchObjective::memory, SearchObjective::throughput}) {
+    SearchRequest search = request(
+        "wide",
+        "machine: dgx-a100\nplan:\n  ranks: 16\n  global_batch: 16\n  tensor: [1, 2, 4, 8]\n"
+        "  pipeline: [1, 2, 4, 8]\n  micro_batch: [1, 2, 4]\n  zero: [0, 1]\n  virtual_stages: [1, 2]\n"
+        "  recompute: none\n  sequence_parallel: [false, true]\n");
+    search.objective = objective;
+    search.explain = search.brute_force = true;
+    const SearchResult result = search_plans(search);
+    const PlanOutcome& best = result.ranking.front();
+    for (const Neighbour& neighbour : result.neighbours) {
+      if (!neighbour.outcome || neighbour.needs.empty()) continue;
+      ++with_second;
+      const auto changed = static_cast<std::size_t>(
+          std::ranges::find(result.axes, neighbour.key, &SearchAxis::key) - result.axes.begin());
+      const auto is_beside = [&](const PlanOutcome& plan) {
+        int others = 0;
+        for (std::size_t axis = 0; axis < result.axes.size(); ++axis)
+          others += axis != changed && plan.values[axis] != best.values[axis] ? 1 : 0;
+        return plan.values[changed] == neighbour.value && others == 1;
+      };
+      double least = std::numeric_limits<double>::infinity();
+      for (const PlanOutcome& plan : result.simulated) {
+        if (is_beside(plan)) least = std::min(least, score_of(objective, plan.figures()));
+      }
+      EXPECT_EQ(score_of(objective, neighbour.outcome->figures()), least)
+          << name_of(objective) << " " << neighbour.key << " " << neighbour.value << " with "
+          << neighbour.needs << " " << neighbour.needed_value;
+    }
+  }
+  EXPECT_GT(with_second, 3u);
 }
 
 }  // namespace

@@ -188,6 +188,27 @@ TEST(SearchDefaults, TellWhatARunSaysOfWhatWasGiven) {
               testing::HasSubstr("for a model without experts"));
 }
 
+// Where a run would be refused for what the search varies, what could be in place of each thing
+// that is fixed.
+TEST(SearchDefaults, TellWhatCouldBeWhereDefaultsAreNotTheReason) {
+  const auto refusal = [](const std::string& plan) {
+    SearchRequest request = search_of("model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n" + plan);
+    request.threads = 1;
+    return main_refusal(search_plans(request));
+  };
+  EXPECT_EQ(refusal("  ranks: 16\n  global_batch: 16\n  virtual_stages: 16\n"),
+            "plan.virtual_stages (it could be 1, 2, 3, 4, 6, 8 or 12)");
+  EXPECT_EQ(refusal("  ranks: 16\n  global_batch: 16\n  hybrid_shard: 3\n"),
+            "plan.hybrid_shard (it could be 0, 1, 2, 4, 8 or 16)");
+  EXPECT_EQ(refusal("  ranks: 16\n  global_batch: 64\n  micro_batch: 48\n"),
+            "plan.micro_batch (it could be 1, 2, 4, 8, 16, 32 or 64)");
+  EXPECT_THAT(
+      refusal("  ranks: 8\n  global_batch: 16\n  schedule: interleaved\n  virtual_stages: 1\n"),
+      testing::MatchesRegex("plan.virtual_stages \\(it could be .*\\), or plan.schedule \\(it could be .*"));
+  EXPECT_THAT(refusal("  ranks: 13\n  global_batch: 64\n"),
+              testing::HasSubstr("13 ranks do not fill whole groups of 8"));
+}
+
 // A list of parts is one value.
 TEST(SearchDefaults, ListsOfPartsDoNotVary) {
   const SearchRequest request = search_of(

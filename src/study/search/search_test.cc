@@ -548,8 +548,7 @@ TEST_F(SearchTest, RefusesWhatIsNoSpace) {
   EXPECT_THAT(refusal("collectives: {algorithms: circle}\n"),
               testing::HasSubstr("unknown collective algorithm 'circle'"));
   for (const char* fixed : {"framework: megatron,pytorch", "precision: [bf16, fp16]", "seed: any"}) {
-    EXPECT_THAT(refusal(std::string("  ") + fixed + '\n'),
-                testing::HasSubstr("this key takes one value"))
+    EXPECT_THAT(refusal(std::string("  ") + fixed + '\n'), testing::HasSubstr("this key takes one value"))
         << fixed;
   }
   EXPECT_THAT(error_of([&] { request("gpt", "machine: any\n"); }),

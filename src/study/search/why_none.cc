@@ -20,8 +20,6 @@
 namespace armilla {
 namespace {
 
-constexpr std::string_view kPlan = "plan.";
-
 class WhyNone {
  public:
   WhyNone(const SearchRequest& request, const SearchSpace& space, const SearchResult& result)
@@ -35,6 +33,8 @@ class WhyNone {
   }
 
  private:
+  static constexpr std::string_view kPrefix = "plan.";
+
   const SearchAxis* axis(std::string_view key) const {
     const auto found = std::ranges::find(result_.axes, key, &SearchAxis::key);
     return found == result_.axes.end() ? nullptr : &*found;
@@ -111,7 +111,7 @@ class WhyNone {
     std::vector<std::string> culprits;
     for (const PlanAxis& row : plan_axes()) {
       if (!is_fixed(row.key)) continue;
-      const std::string key = fmt::format("{}{}", kPlan, row.key);
+      const std::string key = fmt::format("{}{}", kPrefix, row.key);
       const std::vector<std::string> legal = legal_values_of(key);
       if (!legal.empty()) culprits.push_back(fmt::format("{} (it could be {})", key, listed(legal)));
     }
@@ -119,7 +119,7 @@ class WhyNone {
     return Refusal{0, fmt::format("{}", fmt::join(culprits, ", or "))};
   }
   bool is_fixed(std::string_view key) const {
-    const SearchAxis* const named = axis(fmt::format("{}{}", kPlan, key));
+    const SearchAxis* const named = axis(fmt::format("{}{}", kPrefix, key));
     return named != nullptr ? named->given : given_.contains(key);
   }
 
@@ -152,12 +152,13 @@ class WhyNone {
         const auto number = static_cast<std::size_t>(at - axes.begin());
         const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t /*cut_alike*/) {
           const std::string& value = at->values[space.value_index(base, point, number)];
-          if (visited >= kMostVisited || std::ranges::find(legal, value) != legal.end()) return false;
+          if (visited >= kMostVisited) return false;
+          if (std::ranges::find(legal, value) != legal.end()) return true;
           ++visited;
           try {
             plans.evaluator(base).prepare(plan);
             legal.push_back(value);
-            return false;
+            return true;
           } catch (const Error& error) {
             return !is_about_cutting(error.keys);
           }
@@ -200,7 +201,7 @@ Refusal why_none(const SearchRequest& request, const SearchSpace& space, const S
 
 std::string main_refusal(const SearchResult& result) {
   const Refusal& why = result.why_none;
-  return why.hint.empty() ? why.example : fmt::format("{} ({})", why.example, why.hint);
+  return why.hint.empty() ? why.example : fmt::format("{}; {}", why.example, why.hint);
 }
 
 std::string untried_room(const SearchResult& result) {
