@@ -6,8 +6,8 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - every #include of another module, and every module named in a CMakeLists.txt, against the table;
 - doors: another module's headers are included only where they lie at its root (src/read/read.h), never out of its
   rooms (src/read/onnx/); the rooms of ir are open;
-- that what lies at a module's root is a door: another module includes it, or a header that one includes; of cli and ir
-  nothing is asked;
+- that what lies at a module's root is a door: another module, a test of several or a benchmark includes it, or a door does;
+  of cli and ir nothing is asked;
 - that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
 - that what is used of our headers, and of those which fast builds compile once (PRECOMPILED), is included by the source
   itself or by a header of ours that it includes: fast builds compile it behind others, and other builds alone;

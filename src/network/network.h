@@ -145,9 +145,7 @@ class Network {
   }
   // Counts a message on the links of its way as if it had been sent so many times; takes no time and is never
   // delivered. Of networks on which collectives are memoised and ranks folded.
-  virtual void count(const Message& message, std::int64_t times) {
-    static_cast<void>(message), static_cast<void>(times);
-  }
+  virtual void count(const Message& /*message*/, std::int64_t /*times*/) {}
   // Everything that decides what will happen on its links, seen from now: equal when the same will happen
   // again. Its own events are part of that. False where the network does not know: then runs are not folded
   // in time (sim/fold/time_fold.h).

@@ -17,8 +17,10 @@ Dimension dimension(DimensionKind kind, std::int64_t size, std::string name = "n
 
 std::vector<std::string> way(const Topology& topology, const Message& message) {
   std::vector<std::string> links;
-  topology.for_each_link(message, [&](const LinkId& link, const Position& /*beyond*/) {
+  Position at = topology.start(message);
+  topology.for_each_link(message, [&](const LinkId& link, const Position& beyond) {
     links.push_back(topology.link_name(link));
+    at = beyond;
   });
   EXPECT_EQ(at.rank, message.destination);
   EXPECT_FALSE(at.at_switch);

@@ -109,14 +109,8 @@ class SearchCommand final : public Command {
 
   void execute(const Session& session) override {
     SearchRequest request;
-    const std::vector<SearchObjective> objectives = objectives_of(
-        !objective_.empty() ? objective_ : study_.speaking_of_flags([&] { return usual_objective(); }));
-    request.objective = objectives.front();
-    if (objectives.size() > 1) {
-      request.front = objectives;
-    } else if (front_) {
-      request.front = {SearchObjective::time, SearchObjective::memory};
-    }
+    std::vector<SearchObjective> objectives;
+    if (objective_) objectives = objectives_of(*objective_);
     request.top = parse_flag(top_, "--top", 1, kMostRanked);
     request.memory_share = parse_fraction(memory_share_, "--memory-share " + memory_share_);
     if (!deadline_.empty()) request.deadline = parse_time(deadline_, "--deadline " + deadline_);
@@ -140,6 +134,15 @@ class SearchCommand final : public Command {
 
     std::optional<Run> best;
     SearchResult result = study_.speaking_of_flags([&] {
+      if (objectives.empty()) objectives = {usual_objective()};
+      request.objective = objectives.front();
+      if (objectives.size() > 1) {
+        request.front = objectives;
+      } else if (front_) {
+        const bool per_sample = request.objective == SearchObjective::throughput;
+        request.front = {per_sample ? SearchObjective::throughput : SearchObjective::time,
+                         SearchObjective::memory};
+      }
       request.axes = search_axes(study_.configuration("armilla search"));
       // A database of another question is not resumed.
       if (!save_.empty()) request.asked = settings_text(study_.configuration("armilla search"));
@@ -185,9 +188,10 @@ class SearchCommand final : public Command {
 
  private:
   // The time of an iteration says little where plans have batches of their own.
-  std::string usual_objective() const {
+  SearchObjective usual_objective() const {
     const std::optional<Config> plan = study_.configuration("armilla search").find("plan");
-    return plan && plan->is_map() && plan->find("global_batch") ? "time" : "throughput";
+    const bool is_given = plan && plan->is_map() && plan->find("global_batch");
+    return is_given ? SearchObjective::time : SearchObjective::throughput;
   }
 
   // Why there is no plan, by what came nearest: the user hears what to change, not only that nothing was
@@ -262,7 +266,8 @@ class SearchCommand final : public Command {
   }
 
   StudyFlags study_;
-  std::string patience_, objective_, top_ = "10", memory_share_ = "1", deadline_, budget_, threads_;
+  std::optional<std::string> objective_;
+  std::string patience_, top_ = "10", memory_share_ = "1", deadline_, budget_, threads_;
   std::string json_, csv_, svg_, save_;
   bool front_ = false, explain_ = false, brute_force_ = false, quiet_ = false, resume_ = false;
 };

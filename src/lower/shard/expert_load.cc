@@ -101,7 +101,7 @@ std::vector<Share> expert_loads(const Plan& plan, const ModelFacts& facts) {
 
 CustomCollective uneven_all_to_all(const std::vector<Share>& loads, Bytes bytes, bool to_experts) {
   CustomCollective collective;
-  collective.name = "direct, uneven";
+  collective.name = "uneven direct";
   collective.kind = CollectiveKind::all_to_all;
   collective.members.resize(loads.size());
   for (std::size_t i = 0; i < loads.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "lower/shard/shard_conversion.h"
 
 #include <algorithm>
+
 #include "base/checked.h"
 
 namespace armilla {

@@ -1,6 +1,7 @@
 #include "lower/shard_layout.h"
 
 #include <algorithm>
+
 #include "base/checked.h"
 
 namespace armilla {

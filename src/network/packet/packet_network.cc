@@ -204,7 +204,7 @@ class PacketNetwork final : public Network, public OwnClock {
   // Those that the latest row leads over.
   void keep_links(std::span<const Ways::Way> ways) {
     if (!senders_) return;
-    // Of ways to spray packets over, connections that do not take one.
+    // Connections that do not spray take the first of ways that are there for it.
     row_links_.push_back(Ways::distinct_links(job_.choice == WayChoice::first ? ways.first(1) : ways));
   }
 

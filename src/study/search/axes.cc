@@ -1,12 +1,10 @@
 #include "study/search/axes.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <tuple>
 
 #include "base/units_text.h"
 #include "lower/pipeline_schedule.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/units_text.h"
 #include "ir/derived/expense.h"
 #include "ir/derived/training.h"
 #include "lower/sharded_model.h"
@@ -66,14 +65,11 @@ void check_figures_of(const SearchRequest& request, const SearchBase& base, cons
 void check_request(const SearchRequest& request) {
   if (request.top < 1) throw Error("--top", "must be at least 1");
   if (!(request.memory_share > 0))
-    throw Error(fmt::format("--memory-share {:g}", request.memory_share), "leaves no memory",
-                "give a share above 0, such as 0.9");
+    throw Error("--memory-share", "leaves no memory", "give a share above 0, such as 0.9");
   if (request.deadline && *request.deadline <= Time(0))
-    throw Error("--deadline " + to_text(*request.deadline), "leaves no time",
-                "give a time above 0, such as 2s");
+    throw Error("--deadline", "leaves no time", "give a time above 0, such as 2s");
   if (request.budget && request.budget->value <= 0)
-    throw Error("--budget " + to_text(*request.budget), "leaves no money",
-                "give an amount above 0, such as 2.5MUSD");
+    throw Error("--budget", "leaves no money", "give an amount above 0, such as 2.5MUSD");
 }
 
 void check_figures(const SearchRequest& request, const SearchSpace& space) {

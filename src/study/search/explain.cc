@@ -32,14 +32,15 @@ class Neighbours {
 
   std::vector<Neighbour> list() {
     for (std::size_t other = 0; other < space_.bases().size(); ++other) {
-      if (const std::optional<std::size_t> axis = only_difference(other)) add_of_base(other, *axis);
+      const std::optional<std::size_t> axis = only_difference(other);
+      if (axis && !beside_.stopped()) add_of_base(other, *axis);
     }
     const SearchBase& base = space_.bases()[number_];
     for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
       const std::size_t own = space_.value_index(number_, point_, axis);
       values_of_.clear();
       for (std::size_t value = 0; value < base.axes[axis].values.size(); ++value) {
-        if (value != own) add(axis, value);
+        if (value != own && !beside_.stopped()) add(axis, value);
       }
     }
     return std::move(found_);
@@ -137,29 +138,44 @@ class Neighbours {
       }
     }
     std::ranges::sort(changes, {}, &Change::place);
-    // Until no other can be better than the best that is known.
+    const Change* const best = best_of(changes, neighbour, number);
+    if (best == nullptr) return;
+    neighbour.needs = base.axes[best->axis].key;
+    neighbour.needed_value = base.axes[best->axis].values[best->value];
+    tell_all(neighbour, number, best->point, *best->plan);
+  }
+
+  // Of what keeps to all limits, where anything does; of equals as in the ranking.
+  const Change* best_of(const std::vector<Change>& changes, Neighbour& neighbour, std::size_t number) const {
+    using Place = std::tuple<bool, double, Time, Bytes>;
+    constexpr std::size_t kMostSimulated = 32;
+    const bool takes_long = promises_of(space_.bases()[number].study.network).plays_bytes;
     const Change* best = nullptr;
-    double score = kInfinity;
+    std::optional<Place> place;
+    std::size_t simulated = 0;
     for (const Change& change : changes) {
-      if (best != nullptr &&
-          std::pair(change.is_unfit, change.least_score) > std::pair(best->is_unfit, score))
-        break;
+      // No other can be better than the best that is known.
+      const bool is_over = place && std::pair(change.is_unfit, change.least_score) >
+                                        std::pair(std::get<bool>(*place), std::get<double>(*place));
+      if (is_over || simulated == (takes_long ? 1 : kMostSimulated) || beside_.stopped()) break;
       try {
-        std::optional<PlanOutcome> outcome = beside_.simulate(number, *change.plan, score);
+        const bool only_better = place && !std::get<bool>(*place);
+        std::optional<PlanOutcome> outcome =
+            beside_.simulate(number, *change.plan, only_better ? std::get<double>(*place) : kInfinity);
+        ++simulated;
         if (!outcome) continue;
-        const double own = score_of(objective_, outcome->figures());
-        if (best != nullptr && own >= score) continue;
+        const Place own(beside_.broken(number, *outcome).has_value(),
+                        score_of(objective_, outcome->figures()), outcome->iteration,
+                        outcome->memory.needed());
+        if (place && *place <= own) continue;
+        place = own;
         best = &change;
-        score = own;
         neighbour.outcome = std::move(outcome);
       } catch (const Error&) {
         // Nor does this.
       }
     }
-    if (best == nullptr) return;
-    neighbour.needs = base.axes[best->axis].key;
-    neighbour.needed_value = base.axes[best->axis].values[best->value];
-    tell_all(neighbour, number, best->point, *best->plan);
+    return best;
   }
 
   void simulate(Neighbour& neighbour, std::size_t base, std::int64_t point, const PlanPrepared& plan) {
@@ -198,13 +214,18 @@ void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome) {
   const auto is_meant = [&](const RankClass& ranks) {
     return ranks.compute == outcome.compute && ranks.exposed_communication == outcome.exposed_communication;
   };
-  const auto tell = [&](const SimulationOptions& options) {
-    const Run run = run_study(plan.study(), options);
+  const auto tell = [&](const SimulationOptions& options) -> std::optional<std::int32_t> {
+    Run run;
+    try {
+      run = run_study(plan.study(), options);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
     const auto ranks = std::ranges::find_if(run.result.classes, is_meant);
-    if (ranks == run.result.classes.end()) return std::optional<std::int32_t>();
+    if (ranks == run.result.classes.end()) return std::nullopt;
     for (const auto& [kind, time] : exposed_by_kind(run, *ranks))
       outcome.exposed_by_kind.emplace_back(kind, time);
-    return std::optional(ranks->representative);
+    return ranks->representative;
   };
   // Where nobody asks for it, only the first class of every program is recorded.
   const std::optional<std::int32_t> rank = tell({});

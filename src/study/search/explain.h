@@ -1,13 +1,13 @@
 // What a search tells of its best plan beside the ranking (SearchRequest::explain): what every single knob is
-// worth, and which communication is exposed. Each plan looked at is simulated once more, node by node, for
-// the latter: O(neighbours) simulations.
+// worth, and which communication is exposed. Each plan told of is simulated once more, node by node, for the
+// latter: O(neighbours) simulations. For a neighbour that needs a second change as many more as may be the
+// best of these by their bounds, at most 32; where every packet is played, one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "ir/search.h"
@@ -18,6 +18,7 @@ namespace armilla {
 
 // What the search tells of plans of its bases.
 struct BesideBest {
+  std::function<bool()> stopped;
   std::function<double(std::size_t base, const PlanPrepared& plan)> least_score;  // score_of at least
   // What comes of it; nothing where it scores more than `most`.
   std::function<std::optional<PlanOutcome>(std::size_t base, const PlanPrepared& plan, double most)> simulate;
@@ -29,7 +30,8 @@ struct BesideBest {
 std::vector<Neighbour> neighbours_of(PlanRoom& plans, std::size_t base, std::int64_t point,
                                      SearchObjective objective, const BesideBest& beside);
 
-// Fills PlanOutcome::exposed_by_kind. Nothing on networks that play bytes, where a run takes too long.
+// Fills PlanOutcome::exposed_by_kind. Nothing on networks that play bytes, where a run takes too long, nor
+// where it would be refused for the number of its messages.
 void tell_exposed(const PlanPrepared& plan, PlanOutcome& outcome);
 
 }  // namespace armilla

@@ -45,6 +45,18 @@ std::string reason_of(const Error& error) {
   return searched == error.keys.end() ? error.keys.front() : *searched;
 }
 
+std::optional<Energy> energy_in(const Outcome& json) {
+  if (!json.contains("energy")) return {};
+  return Energy(json.at("energy").get<double>());
+}
+
+MemoryUse memory_in(const Outcome& json) {
+  const auto part = [&](std::size_t i) { return Bytes(json.at(i).get<std::int64_t>()); };
+  MemoryUse use{part(0), part(1), part(2), part(3), part(4), part(5), part(6)};
+  for (std::size_t i = 0; i < use.buffers.size(); ++i) use.buffers[i] = part(i + 7);
+  return use;
+}
+
 PlanRoom::PlanRoom(const SearchRequest& request) : space_(request), memory_share_(request.memory_share) {
   for (const SearchBase& base : space_.bases())
     evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study));

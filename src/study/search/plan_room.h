@@ -26,6 +26,10 @@ using Outcome = nlohmann::json;
 // not go with.
 std::string reason_of(const Error& error);
 
+// Of what PlanRoom::perform says; `memory` is its "memory".
+std::optional<Energy> energy_in(const Outcome& json);
+MemoryUse memory_in(const Outcome& memory);
+
 class PlanRoom {
  public:
   // Throws Error for too many combinations of machines and ranks.

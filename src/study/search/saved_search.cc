@@ -167,11 +167,11 @@ void SavedSearch::check_study(const SearchRequest& request, const SearchSpace& s
                     fmt::format("was saved by build {} of Armilla, and this is {}", before, value),
                     "their times may differ: name another file");
       }
-      throw Error(request.save, "was saved by a search of another study or space",
-                  name == "asked" ? difference(before, value)
-                                  : "its machine, model or profile was another: a setting of the machine, or "
-                                    "what a file says, has "
-                                    "changed");
+      throw Error(
+          request.save, "was saved by a search of another study or space",
+          name == "asked"
+              ? difference(before, value)
+              : "its machine, model or profile was another: a setting of the machine or a file has changed");
     }
     return;
   }

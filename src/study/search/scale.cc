@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "base/sorted.h"
@@ -118,7 +119,7 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
       if (request.global_batch * ranks % sizes.front() != 0) {
         throw Error(
             "--global-batch",
-            fmt::format("{} on {} would be {:.6g} on {}", counted(request.global_batch, "sample"),
+            fmt::format("{} on {} would be {:.2f} on {}", counted(request.global_batch, "sample"),
                         counted(sizes.front(), "rank"),
                         static_cast<double>(request.global_batch) * static_cast<double>(ranks) /
                             static_cast<double>(sizes.front()),
@@ -164,10 +165,13 @@ ScaleResult scale_plans(const ScaleRequest& request, Crew& crew) {
       std::ranges::count_if(result.points, [](const ScalePoint& point) { return point.best.has_value(); });
   for (const NoteOfSizes& note : notes) {
     const bool is_of_all = static_cast<std::ptrdiff_t>(note.ranks.size()) == with_plan;
-    result.notes.push_back(
-        is_of_all ? note.note
-                  : fmt::format("on {} {}: {}", fmt::join(note.ranks, ", "),
-                                note.ranks == std::vector<std::int64_t>{1} ? "rank" : "ranks", note.note));
+    if (is_of_all) {
+      result.notes.push_back(note.note);
+      continue;
+    }
+    const auto first = std::span(note.ranks).first(note.ranks.size() - 1);
+    result.notes.push_back(fmt::format("on {}{}{}: {}", fmt::join(first, ", "), first.empty() ? "" : " and ",
+                                       counted(note.ranks.back(), "rank"), note.note));
   }
   if (result.complete && !result.has_plan()) {
     throw Error("armilla scale", "no size has a plan that can be run: " + result.points.back().refusal, hint);

@@ -57,7 +57,7 @@ TEST(Scale, WhatCannotBeIsRefused) {
     return error_of([&] { scale_plans(scale_request(ranks, weak)); });
   };
   EXPECT_THAT(refusal("8", false), testing::HasSubstr("--ranks: names no two sizes"));
-  EXPECT_THAT(refusal("[5, 8]", true), testing::HasSubstr("24 samples on 5 ranks would be 38.4 on 8 ranks"));
+  EXPECT_THAT(refusal("[5, 8]", true), testing::HasSubstr("24 samples on 5 ranks would be 38.40 on 8 ranks"));
 }
 
 // Of all sizes together, before the first one.

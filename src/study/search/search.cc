@@ -67,23 +67,12 @@ bool dominates(const Scores& scores, const Scores& least) {
   return better;
 }
 
-std::optional<Energy> energy_in(const Outcome& json) {
-  if (!json.contains("energy")) return {};
-  return Energy(json.at("energy").get<double>());
-}
-
-MemoryUse memory_in(const Outcome& json) {
-  const auto part = [&](std::size_t i) { return Bytes(json.at(i).get<std::int64_t>()); };
-  MemoryUse use{part(0), part(1), part(2), part(3), part(4), part(5), part(6)};
-  for (std::size_t i = 0; i < use.buffers.size(); ++i) use.buffers[i] = part(i + 7);
-  return use;
-}
-
 class Search {
  public:
   Search(const SearchRequest& request, PlanRoom& plans, Crew& crew)
       : request_(request), plans_(plans), space_(plans.space()), limits_(request, space_), crew_(crew) {
     result_.objective = request.objective;
+    if (request.objective == SearchObjective::throughput) result_.front_of.front() = request.objective;
     if (!request.front.empty()) result_.front_of = request.front;
     result_.whole_front = !request.front.empty();
     result_.budget = request.budget;
@@ -148,17 +137,16 @@ class Search {
     std::unordered_set<std::string> known;
     for (std::size_t b = 0; b < space_.bases().size(); ++b) {
       const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t cut_alike) {
-        // Once it is stopped, what is left is passed over.
         if (++visited % kTellEvery == 0) {
           tell_so_far();
           is_stopped();
         }
-        if (!result_.complete) return false;
+        if (!result_.complete) return Onward::stop;
         const bool goes_on = consider(b, point, plan, cut_alike, known);
         // Plans that are cut alike are not visited if this one's error is about cutting: they count as seen.
         seen += goes_on ? 1 : 1 + cut_alike;
         request_.progress->update(static_cast<double>(seen) / static_cast<double>(result_.space.points));
-        return goes_on;
+        return goes_on ? Onward::next : Onward::past_cut_alike;
       };
       const auto skip = [&](std::int64_t points, const std::string& why) {
         if (!result_.complete) return;
@@ -585,11 +573,12 @@ class Search {
       tell_exposed(plans_.prepare(plan.base, plan.point), result_.ranking[i]);
     }
     BesideBest beside;
+    beside.stopped = [&] { return is_stopped(); };
     beside.least_score = [&](std::size_t base, const PlanPrepared& plan) {
       return candidate_beside(base, plan).least_score;
     };
     beside.simulate = [&](std::size_t base, const PlanPrepared& plan, double most) {
-      return outcome_beside(base, plan, most);
+      return outcome_beside(base, plan, most, false);
     };
     beside.broken = [&](std::size_t base, const PlanOutcome& plan) { return broken_by(base, plan); };
     result_.neighbours = neighbours_of(plans_, best.base, best.point, request_.objective, beside);
@@ -612,13 +601,16 @@ class Search {
     candidate.least_score = score_of(request_.objective, least_figures(candidate));
     return candidate;
   }
-  // What comes of it, whatever its memory; nothing where it scores more than `most`.
-  std::optional<PlanOutcome> outcome_beside(std::size_t base, const PlanPrepared& plan, double most) {
+  // What comes of it, whatever its memory; nothing where it scores more than `most`, or breaks another limit
+  // that it is to keep to.
+  std::optional<PlanOutcome> outcome_beside(std::size_t base, const PlanPrepared& plan, double most,
+                                            bool within_limits) {
     Candidate candidate = candidate_beside(base, plan);
     const Time least = candidate.bound;
     const auto is_out = [&](Time iteration) {
       candidate.bound = iteration;
-      return score_of(request_.objective, least_figures(candidate)) > most;
+      return score_of(request_.objective, least_figures(candidate)) > most ||
+             (within_limits && limits_.broken(candidate.size(), iteration, ""));
     };
     if (is_out(least)) return std::nullopt;
     PlanEvaluator& evaluator = plans_.evaluator(base);
@@ -670,7 +662,8 @@ class Search {
     // What a table would show as 0.0 % is no reason to try more.
     constexpr double kLeastGain = 0.0005;
     const double score = score_of(request_.objective, best.figures());
-    std::optional<PlanOutcome> outcome = outcome_beside(base, plan, score - kLeastGain * std::abs(score));
+    std::optional<PlanOutcome> outcome =
+        outcome_beside(base, plan, score - kLeastGain * std::abs(score), true);
     if (outcome && broken_by(base, *outcome)) outcome.reset();
     return outcome;
   }

@@ -165,14 +165,15 @@ TEST(SearchDefaults, TellWhatIsLeftToTryWhereNothingFits) {
   EXPECT_EQ(hint("  zero: any\n  offload: any\n  tensor: 1\n"), "try more ranks");
 }
 
+std::string refusal(const std::string& plan) {
+  SearchRequest request = search_of("model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n" + plan);
+  request.threads = 1;
+  return main_refusal(search_plans(request));
+}
+
 // Where what the user gave is refused however the rest is chosen, the hint is about that, not about what most
 // plans of the space are refused for.
 TEST(SearchDefaults, TellWhatARunSaysOfWhatWasGiven) {
-  const auto refusal = [](const std::string& plan) {
-    SearchRequest request = search_of("model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n" + plan);
-    request.threads = 1;
-    return main_refusal(search_plans(request));
-  };
   EXPECT_THAT(refusal("  ranks: 16\n  global_batch: 4\n  pipeline: [1]\n  tensor: [1]\n"),
               testing::HasSubstr("cannot be shared equally by 16 ranks"));
   // What divides the ranks among degrees that the search varies is not what stands in the way.
@@ -191,20 +192,16 @@ TEST(SearchDefaults, TellWhatARunSaysOfWhatWasGiven) {
 // Where a run would be refused for what the search varies, what could be in place of each thing
 // that is fixed.
 TEST(SearchDefaults, TellWhatCouldBeWhereDefaultsAreNotTheReason) {
-  const auto refusal = [](const std::string& plan) {
-    SearchRequest request = search_of("model: {name: gpt2-345m}\nmachine: dgx-a100\nplan:\n" + plan);
-    request.threads = 1;
-    return main_refusal(search_plans(request));
-  };
   EXPECT_EQ(refusal("  ranks: 16\n  global_batch: 16\n  virtual_stages: 16\n"),
-            "plan.virtual_stages (it could be 1, 2, 3, 4, 6, 8 or 12)");
+            "the value of plan.virtual_stages (1, 2, 3, 4, 6, 8 or 12 would do)");
   EXPECT_EQ(refusal("  ranks: 16\n  global_batch: 16\n  hybrid_shard: 3\n"),
-            "plan.hybrid_shard (it could be 0, 1, 2, 4, 8 or 16)");
+            "the value of plan.hybrid_shard (0, 1, 2, 4, 8 or 16 would do)");
   EXPECT_EQ(refusal("  ranks: 16\n  global_batch: 64\n  micro_batch: 48\n"),
-            "plan.micro_batch (it could be 1, 2, 4, 8, 16, 32 or 64)");
+            "the value of plan.micro_batch (1, 2, 4, 8, 16, 32 or 64 would do)");
   EXPECT_THAT(
       refusal("  ranks: 8\n  global_batch: 16\n  schedule: interleaved\n  virtual_stages: 1\n"),
-      testing::MatchesRegex("plan.virtual_stages \\(it could be .*\\), or plan.schedule \\(it could be .*"));
+      testing::MatchesRegex("the value of plan.virtual_stages \\(2.* would do\\), or that of plan.schedule "
+                            "\\(gpipe.* would do\\)"));
   EXPECT_THAT(refusal("  ranks: 13\n  global_batch: 64\n"),
               testing::HasSubstr("13 ranks do not fill whole groups of 8"));
 }

@@ -387,9 +387,9 @@ TEST_F(SearchTest, VisitsThePlansThatItsNumbersStandFor) {
     EXPECT_EQ(fields(plan), fields(space.request_of(0, point))) << point;
     ++visited;
     // Some are passed over, as if they could not be cut so.
-    if (plan.micro_batch != 16) return true;
+    if (plan.micro_batch != 16) return Onward::next;
     passed_over += cut_alike;
-    return false;
+    return Onward::past_cut_alike;
   };
   std::int64_t skipped = 0;
   space.for_each(0, visit, [&](std::int64_t points, const std::string&) { skipped += points; });

@@ -426,7 +426,7 @@ std::int64_t SearchSpace::points() const {
 }
 
 void SearchSpace::for_each(std::size_t number,
-                           const std::function<bool(std::int64_t, const PlanRequest&, std::int64_t)>& visit,
+                           const std::function<Onward(std::int64_t, const PlanRequest&, std::int64_t)>& visit,
                            const std::function<void(std::int64_t, const std::string&)>& skip) const {
   const SearchBase& base = bases_[number];
   const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(base.study.machine));
@@ -444,6 +444,7 @@ void SearchSpace::for_each(std::size_t number,
   const auto degrees = static_cast<std::size_t>(
       std::find_if(base.inner.rbegin(), base.inner.rend(), is_degree).base() - base.inner.begin());
   std::int64_t point = 0, passed_over = 0;  // points before which none is visited
+  bool goes_on = true;
   PlanRequest so_far = base.study.request;  // of axes beyond the depth it has whatever was there last
   const auto descend = [&](const auto& self, std::size_t depth) -> void {
     const std::int64_t product =
@@ -458,7 +459,9 @@ void SearchSpace::for_each(std::size_t number,
     }
     if (depth == base.inner.size()) {
       const std::int64_t behind = below[cutting] - 1 - point % below[cutting];
-      if (!visit(point, so_far, behind)) passed_over = point + 1 + behind;
+      const Onward onward = visit(point, so_far, behind);
+      goes_on = onward != Onward::stop;
+      if (onward == Onward::past_cut_alike) passed_over = point + 1 + behind;
       ++point;
       return;
     }
@@ -467,6 +470,7 @@ void SearchSpace::for_each(std::size_t number,
         point += below[depth + 1];
         continue;
       }
+      if (!goes_on) return;
       base.inner[depth]->copy(choice, so_far);
       self(self, depth + 1);
     }

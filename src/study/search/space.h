@@ -33,6 +33,8 @@ struct SearchBase {
   std::int64_t points = 1;
 };
 
+enum class Onward : std::uint8_t { next, past_cut_alike, stop };
+
 class SearchSpace {
  public:
   // Throws Error for unknown values and an empty space.
@@ -44,12 +46,12 @@ class SearchSpace {
   std::int64_t points() const;
 
   // Calls `visit(point, request)` for the points of a base whose degrees divide its ranks, in order, and
-  // `skip(count, why)` for the others. What `visit` returns is whether the points behind this one that differ
-  // from it only in axes beyond kCuttingAxes are to be visited, too; where not, they belong to its last
-  // argument, their number.
+  // `skip(count, why)` for the others. Where `visit` asks to go past them, the points behind this one that
+  // differ from it only in axes beyond kCuttingAxes are not visited: they belong to its last argument,
+  // their number.
   void for_each(std::size_t base,
-                const std::function<bool(std::int64_t point, const PlanRequest& request,
-                                         std::int64_t cut_alike)>& visit,
+                const std::function<Onward(std::int64_t point, const PlanRequest& request,
+                                           std::int64_t cut_alike)>& visit,
                 const std::function<void(std::int64_t, const std::string&)>& skip) const;
   PlanRequest request_of(std::size_t base, std::int64_t point) const;
   // One value for each axis.

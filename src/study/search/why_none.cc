@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -35,21 +37,29 @@ class WhyNone {
  private:
   static constexpr std::string_view kPrefix = "plan.";
 
-  const SearchAxis* axis(std::string_view key) const {
-    const auto found = std::ranges::find(result_.axes, key, &SearchAxis::key);
-    return found == result_.axes.end() ? nullptr : &*found;
+  static const SearchAxis* find(const std::vector<SearchAxis>& axes, std::string_view key) {
+    const auto found = std::ranges::find(axes, key, &SearchAxis::key);
+    return found == axes.end() ? nullptr : &*found;
   }
   // By itself: nobody named it.
   bool varies(std::string_view key) const {
-    const SearchAxis* const found = axis(key);
+    const SearchAxis* const found = find(result_.axes, key);
     return found != nullptr && !found->given && found->values.size() > 1;
+  }
+
+  // As a whole: plan.expert_tensor does not name plan.expert.
+  static bool names(std::string_view text, std::string_view key) {
+    for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
+      const std::string_view behind = text.substr(at + key.size(), 1);
+      if (behind.empty() || (behind != "_" && (behind < "a" || behind > "z"))) return true;
+    }
+    return false;
   }
 
   // Whether other values of what varies could make another error of it, or none.
   bool depends_on_what_varies(const Error& error) const {
     const auto is_about = [&](std::string_view key) {
-      return std::ranges::find(error.keys, key) != error.keys.end() ||
-             error.message.find(key) != std::string::npos;
+      return std::ranges::find(error.keys, key) != error.keys.end() || names(error.message, key);
     };
     for (const SearchAxis& other : result_.axes) {
       if (varies(other.key) && is_about(other.key)) return true;
@@ -106,69 +116,88 @@ class WhyNone {
     return only;
   }
 
-  // "plan.virtual_stages (it could be 2 or 4)", of each key for which other values would do.
+  // "the value of plan.virtual_stages (2 or 4 would do)", of each key for which others would.
   std::optional<Refusal> of_fixed_keys() const {
     std::vector<std::string> culprits;
     for (const PlanAxis& row : plan_axes()) {
       if (!is_fixed(row.key)) continue;
       const std::string key = fmt::format("{}{}", kPrefix, row.key);
-      const std::vector<std::string> legal = legal_values_of(key);
-      if (!legal.empty()) culprits.push_back(fmt::format("{} (it could be {})", key, listed(legal)));
+      const std::string legal = legal_values_of(key);
+      if (legal.empty()) continue;
+      culprits.push_back(
+          fmt::format("{} of {} ({} would do)", culprits.empty() ? "the value" : "that", key, legal));
     }
     if (culprits.empty()) return {};
     return Refusal{0, fmt::format("{}", fmt::join(culprits, ", or "))};
   }
+  // To some of its values.
   bool is_fixed(std::string_view key) const {
-    const SearchAxis* const named = axis(fmt::format("{}{}", kPrefix, key));
-    return named != nullptr ? named->given : given_.contains(key);
+    const SearchAxis* const named = find(request_.axes, fmt::format("{}{}", kPrefix, key));
+    return named != nullptr ? named->values != std::vector<std::string>{"any"} : given_.contains(key);
   }
 
-  static std::string listed(std::vector<std::string> values) {
-    constexpr std::size_t kMostNamed = 8;
-    if (values.size() > kMostNamed) {
-      values.resize(kMostNamed);
-      return fmt::format("{} and others", fmt::join(values, ", "));
-    }
-    const std::string last = std::move(values.back());
-    values.pop_back();
-    return values.empty() ? last : fmt::format("{} or {}", fmt::join(values, ", "), last);
-  }
-
-  // Those of the key that legal plans have where it is free.
-  std::vector<std::string> legal_values_of(const std::string& key) const {
-    constexpr std::int64_t kMostVisited = 20'000;
+  // Those of the key that legal plans have where it is free, as a list; empty where none is found.
+  std::string legal_values_of(const std::string& key) const {
     SearchRequest freed = request_;
     std::erase_if(freed.axes, [&](const SearchAxis& axis) { return axis.key == key; });
     freed.axes.push_back({key, {"any"}, true});
-    std::vector<std::string> legal;
-    std::int64_t visited = 0;
+    std::set<std::size_t> legal;  // by place among the values
+    bool may_be_more = false;
     try {
       PlanRoom plans(freed);
-      const SearchSpace& space = plans.space();
-      for (std::size_t base = 0; base < space.bases().size(); ++base) {
-        const std::vector<SearchAxis>& axes = space.bases()[base].axes;
-        const auto at = std::ranges::find(axes, key, &SearchAxis::key);
-        if (at == axes.end()) continue;
-        const auto number = static_cast<std::size_t>(at - axes.begin());
-        const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t /*cut_alike*/) {
-          const std::string& value = at->values[space.value_index(base, point, number)];
-          if (visited >= kMostVisited) return false;
-          if (std::ranges::find(legal, value) != legal.end()) return true;
-          ++visited;
-          try {
-            plans.evaluator(base).prepare(plan);
-            legal.push_back(value);
-            return true;
-          } catch (const Error& error) {
-            return !is_about_cutting(error.keys);
-          }
-        };
-        space.for_each(base, visit, [](std::int64_t, const std::string&) {});
+      const std::vector<std::string>& values = find(plans.space().axes(), key)->values;
+      may_be_more = !look_for(legal, plans, key, values);
+      constexpr std::size_t kMostNamed = 8;
+      std::vector<std::string> named;
+      for (const std::size_t value : legal) {
+        if (named.size() < kMostNamed) named.push_back(values[value]);
       }
+      return listed(std::move(named), may_be_more || legal.size() > kMostNamed);
     } catch (const Error&) {
-      // Then it is no key that could be free.
+      return {};  // it cannot be free here, or leaves too large a space
     }
-    return legal;
+  }
+  // False: there are more plans than anybody waits for.
+  bool look_for(std::set<std::size_t>& legal, PlanRoom& plans, const std::string& key,
+                const std::vector<std::string>& values) const {
+    constexpr std::int64_t kMostPrepared = 20'000, kMostVisited = 500'000;
+    std::int64_t prepared = 0, visited = 0;
+    const auto is_over = [&] {
+      return ++visited > kMostVisited || prepared >= kMostPrepared ||
+             (request_.stopped && request_.stopped());
+    };
+    const bool cuts = is_about_cutting({key});
+    const SearchSpace& space = plans.space();
+    for (std::size_t base = 0; base < space.bases().size(); ++base) {
+      const std::vector<SearchAxis>& axes = space.bases()[base].axes;
+      const SearchAxis* const freed = find(axes, key);
+      if (freed == nullptr) continue;
+      const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t /*cut_alike*/) {
+        if (legal.size() == values.size() || is_over()) return Onward::stop;
+        const std::size_t own = space.value_index(base, point, static_cast<std::size_t>(freed - axes.data()));
+        const auto value =
+            static_cast<std::size_t>(std::ranges::find(values, freed->values[own]) - values.begin());
+        if (legal.contains(value)) return cuts ? Onward::past_cut_alike : Onward::next;
+        ++prepared;
+        try {
+          plans.evaluator(base).prepare(plan);
+          legal.insert(value);
+          return cuts ? Onward::past_cut_alike : Onward::next;
+        } catch (const Error& error) {
+          return is_about_cutting(error.keys) ? Onward::past_cut_alike : Onward::next;
+        }
+      };
+      space.for_each(base, visit, [](std::int64_t, const std::string&) {});
+    }
+    return visited <= kMostVisited && prepared < kMostPrepared;
+  }
+
+  static std::string listed(std::vector<std::string> values, bool are_more) {
+    if (values.empty()) return {};
+    if (are_more) return fmt::format("{} and others", fmt::join(values, ", "));
+    const std::string last = std::move(values.back());
+    values.pop_back();
+    return values.empty() ? last : fmt::format("{} or {}", fmt::join(values, ", "), last);
   }
 
   // What is about no key of a plan, such as how many ranks a machine can have, stands in the way of plans
