@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -76,7 +77,15 @@ void fit_machine(Study& study, std::int64_t ranks, std::int64_t block) {
 // settings both.
 Study prepare_study(Study study) {
   prepare_all_but_plan(study);
-  study.plan = resolved_plan(study, study.request, is_described(study.model));
+  try {
+    study.plan = resolved_plan(study, study.request, is_described(study.model));
+  } catch (const Error&) {
+    // No degree and no batch would mend ranks that the machine cannot have.
+    const std::optional<std::int64_t> ranks = study.request.ranks;
+    if (ranks && *ranks > 0 && study.machine.largest_slice == 0)
+      with_ranks(study.machine, *ranks, study.machine.elastic, study.request.ranks_where);
+    throw;
+  }
   fit_machine(study, study.plan.ranks, innermost_block(study.plan));
   settle_host(study.plan, study.machine.device);
   return study;

@@ -28,14 +28,25 @@ class WhyNone {
       : request_(request), result_(result), given_(space.bases().front().study.request.places) {}
 
   Refusal tell() const {
-    if (std::optional<Refusal> refusal = of_given()) return *std::move(refusal);
-    if (const Refusal* refusal = of_all_that_is_right()) return *refusal;
-    if (std::optional<Refusal> refusal = of_fixed_keys()) return *std::move(refusal);
+    const std::vector<LegalValues> others = of_fixed_keys();
+    std::optional<Refusal> reason = of_given();
+    if (!reason) reason = of_all_that_is_right();
+    if (reason) {
+      // What a run would hint at need not lead to a plan: these do.
+      if (!others.empty()) reason->hint = listed(others, "", " could be ", "");
+      return *std::move(reason);
+    }
+    if (!others.empty()) return {0, "the value of " + listed(others, "that of ", " (", " would do)")};
     return of_most();
   }
 
  private:
   static constexpr std::string_view kPrefix = "plan.";
+
+  // Of a key that the user has fixed: what it could be.
+  struct LegalValues {
+    std::string key, values;
+  };
 
   static const SearchAxis* find(const std::vector<SearchAxis>& axes, std::string_view key) {
     const auto found = std::ranges::find(axes, key, &SearchAxis::key);
@@ -72,8 +83,8 @@ class WhyNone {
            std::ranges::any_of(kDegrees, [&](std::string_view key) { return varies(key); });
   }
 
-  // Of the first combination of what was given if all are refused; nothing where one is not, or where there
-  // are very many.
+  // What all combinations of what was given are refused for; nothing where one is not, or for something else,
+  // or where there are very many.
   std::optional<Refusal> of_given() const {
     constexpr std::int64_t kMost = 1000;
     std::int64_t combinations = 1;
@@ -94,11 +105,12 @@ class WhyNone {
       }
       try {
         const Study study = request_.read(settings);
-        PlanEvaluator(study).prepare(study.request);
+        PlanEvaluator evaluator(study);
+        evaluator.bound(evaluator.prepare(study.request));
         return {};
       } catch (const Error& error) {
-        if (depends_on_what_varies(error)) return {};
-        if (!first) first = Refusal{combinations, error.message, error.hint};
+        if (depends_on_what_varies(error) || (first && first->example != error.message)) return {};
+        first = Refusal{combinations, error.message, error.hint};
       }
     }
     return first;
@@ -106,29 +118,34 @@ class WhyNone {
 
   // Degrees that do not make up the ranks are no reason where others do, nor is what the search varies by
   // itself: what all others are refused for, if that is one thing.
-  const Refusal* of_all_that_is_right() const {
+  std::optional<Refusal> of_all_that_is_right() const {
     const Refusal* only = nullptr;
     for (const auto& [reason, refusal] : result_.space.refusals) {
       if (refusal.example.empty() || reason == "degrees" || varies(reason)) continue;
-      if (only != nullptr || !refusal.are_alike) return nullptr;
+      if (only != nullptr || !refusal.are_alike) return {};
       only = &refusal;
     }
-    return only;
+    return only == nullptr ? std::nullopt : std::optional(*only);
   }
 
-  // "the value of plan.virtual_stages (2 or 4 would do)", of each key for which others would.
-  std::optional<Refusal> of_fixed_keys() const {
-    std::vector<std::string> culprits;
+  std::vector<LegalValues> of_fixed_keys() const {
+    std::vector<LegalValues> found;
     for (const PlanAxis& row : plan_axes()) {
       if (!is_fixed(row.key)) continue;
-      const std::string key = fmt::format("{}{}", kPrefix, row.key);
-      const std::string legal = legal_values_of(key);
-      if (legal.empty()) continue;
-      culprits.push_back(
-          fmt::format("{} of {} ({} would do)", culprits.empty() ? "the value" : "that", key, legal));
+      std::string key = fmt::format("{}{}", kPrefix, row.key);
+      if (std::string legal = legal_values_of(key); !legal.empty())
+        found.push_back({std::move(key), std::move(legal)});
     }
-    if (culprits.empty()) return {};
-    return Refusal{0, fmt::format("{}", fmt::join(culprits, ", or "))};
+    return found;
+  }
+  // "plan.virtual_stages could be 2 or 4, or plan.schedule could be gpipe".
+  static std::string listed(const std::vector<LegalValues>& keys, std::string_view again,
+                            std::string_view before, std::string_view behind) {
+    std::string text;
+    for (const auto& [key, values] : keys)
+      text += fmt::format("{}{}{}{}{}", text.empty() ? "" : fmt::format(", or {}", again), key, before,
+                          values, behind);
+    return text;
   }
   // To some of its values.
   bool is_fixed(std::string_view key) const {
@@ -160,7 +177,7 @@ class WhyNone {
   // False: there are more plans than anybody waits for.
   bool look_for(std::set<std::size_t>& legal, PlanRoom& plans, const std::string& key,
                 const std::vector<std::string>& values) const {
-    constexpr std::int64_t kMostPrepared = 20'000, kMostVisited = 500'000;
+    constexpr std::int64_t kMostPrepared = 5'000, kMostVisited = 500'000;
     std::int64_t prepared = 0, visited = 0;
     const auto is_over = [&] {
       return ++visited > kMostVisited || prepared >= kMostPrepared ||
@@ -180,7 +197,8 @@ class WhyNone {
         if (legal.contains(value)) return cuts ? Onward::past_cut_alike : Onward::next;
         ++prepared;
         try {
-          plans.evaluator(base).prepare(plan);
+          PlanEvaluator& evaluator = plans.evaluator(base);
+          evaluator.bound(evaluator.prepare(plan));
           legal.insert(value);
           return cuts ? Onward::past_cut_alike : Onward::next;
         } catch (const Error& error) {

@@ -209,11 +209,14 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
       row.push_back(signed_time(exposed_of(other, kind), exposed_of(best, kind)));
   };
   if (result.ranking.size() > 1) add_row("the next best", result.ranking[1], {});
+  std::int64_t fewest = best.plan.global_batch(), most_samples = fewest;
   std::string refusals;
   for (const Neighbour& neighbour : result.neighbours) {
     const std::string name = fmt::format("{} {}", short_key(neighbour.key), changed_to(neighbour));
     if (neighbour.outcome) {
       add_row(name, *neighbour.outcome, neighbour.broken);
+      fewest = std::min(fewest, neighbour.outcome->plan.global_batch());
+      most_samples = std::max(most_samples, neighbour.outcome->plan.global_batch());
       continue;
     }
     refusals += wrap(neighbour.refusal, fmt::format("  {} is refused: ", name), style.width);
@@ -227,6 +230,10 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
                 "  ", style.width);
   std::string text = "\nThe best plan with one thing changed, and the next of the ranking:\n" +
                      to_text(table, 0, style) + refusals + most;
+  if (fewest < most_samples)
+    text += wrap(fmt::format("times are of whole iterations, of {} to {} samples", with_separators(fewest),
+                             with_separators(most_samples)),
+                 "  ", style.width);
   // One kind is all that is exposed.
   if (kinds.size() > 1) text += "\nOf the exposed communication, by kind:\n" + to_text(by_kind, 0, style);
   return text;

@@ -100,7 +100,9 @@ std::string samples_text(double rate) {
 
 std::string edge_text(std::int64_t tokens_per_sample, SearchObjective objective, const SearchEdge& edge,
                       const PlanOutcome& best) {
-  const double change = score_of(objective, edge.outcome.figures()) / score_of(objective, best.figures()) - 1;
+  // Scores are times per sample: what is told of throughput is its inverse.
+  const double score = score_of(objective, edge.outcome.figures()) / score_of(objective, best.figures());
+  const double change = (objective == SearchObjective::throughput ? 1 / score : score) - 1;
   return fmt::format("{} {} is the largest that was tried, and {} would be better ({}, {}): {} tries more",
                      short_key(edge.key), edge.value, edge.next,
                      point_text(objective_words(tokens_per_sample, objective, edge.outcome)),
