@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "study/run.h"
 #include "study/search/axes.h"
 #include "study/search/evaluate.h"
 #include "study/search/plan_room.h"
@@ -75,9 +76,10 @@ class WhyNone {
     for (const SearchAxis& other : result_.axes) {
       if (varies(other.key) && is_about(other.key)) return true;
     }
-    // How many replicas share a batch follows from the degrees.
-    constexpr std::string_view kShares[] = {"plan.data", "plan.global_batch", "plan.batch",
-                                            "plan.micro_batch", "plan.micro_batches"};
+    // How many replicas share a batch, weights or experts follows from the degrees.
+    constexpr std::string_view kShares[] = {"plan.data",        "plan.global_batch",  "plan.batch",
+                                            "plan.micro_batch", "plan.micro_batches", "plan.hybrid_shard",
+                                            "plan.expert",      "plan.expert_tensor"};
     constexpr std::string_view kDegrees[] = {"plan.tensor", "plan.context", "plan.pipeline"};
     return !is_fixed("data") && std::ranges::any_of(kShares, is_about) &&
            std::ranges::any_of(kDegrees, [&](std::string_view key) { return varies(key); });
@@ -105,6 +107,7 @@ class WhyNone {
       }
       try {
         const Study study = request_.read(settings);
+        prepare_study(study);
         PlanEvaluator evaluator(study);
         evaluator.bound(evaluator.prepare(study.request));
         return {};
@@ -232,7 +235,9 @@ class WhyNone {
       most = &refusal;
       weight = here;
     }
-    return most == nullptr ? Refusal() : *most;
+    if (most == nullptr) return {};
+    // Of the first of many, a hint says nothing of the others.
+    return {most->plans, most->example, most->are_alike ? most->hint : ""};
   }
 
   const SearchRequest& request_;

@@ -178,11 +178,15 @@ class SweepPlotter {
 
   std::string draw() {
     find_range();
+    // What failed throughout has neither a line nor a map.
+    std::erase_if(groups_, [&](const Group& group) {
+      return std::ranges::none_of(group.runs,
+                                  [&](const SweepRun* run) { return value_of(*run).has_value(); });
+    });
     return over_.size() == 1 ? lines() : heat_maps();
   }
 
  private:
-  // Those with anything to show.
   void make_groups() {
     std::vector<std::size_t> others;
     std::vector<std::vector<Tick>> ticks;  // of each of these
@@ -205,10 +209,7 @@ class SweepPlotter {
       group.name = fmt::format("{}", fmt::join(names, ", "));
       group.runs.push_back(&run);
     }
-    for (auto& [places, group] : groups) {
-      const auto has_value = [&](const SweepRun* run) { return value_of(*run).has_value(); };
-      if (std::ranges::any_of(group.runs, has_value)) groups_.push_back(std::move(group));
-    }
+    for (auto& [places, group] : groups) groups_.push_back(std::move(group));
   }
 
   std::optional<double> value_of(const SweepRun& run) const {
