@@ -76,10 +76,9 @@ class WhyNone {
     for (const SearchAxis& other : result_.axes) {
       if (varies(other.key) && is_about(other.key)) return true;
     }
-    // How many replicas share a batch, weights or experts follows from the degrees.
+    // How many replicas share a batch, or weights, follows from the degrees.
     constexpr std::string_view kShares[] = {"plan.data",        "plan.global_batch",  "plan.batch",
-                                            "plan.micro_batch", "plan.micro_batches", "plan.hybrid_shard",
-                                            "plan.expert",      "plan.expert_tensor"};
+                                            "plan.micro_batch", "plan.micro_batches", "plan.hybrid_shard"};
     constexpr std::string_view kDegrees[] = {"plan.tensor", "plan.context", "plan.pipeline"};
     return !is_fixed("data") && std::ranges::any_of(kShares, is_about) &&
            std::ranges::any_of(kDegrees, [&](std::string_view key) { return varies(key); });
