@@ -6,6 +6,7 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - every #include of another module, and every module named in a CMakeLists.txt, against the table;
 - doors: another module's headers are included only where they lie at its root (src/read/read.h), never out of its
   rooms (src/read/onnx/); the rooms of ir are open;
+- that rooms of a module, tests not counted, include each other in no circle; a room within a room is part of it;
 - that what lies at a module's root is a door: another module, a test of several or a benchmark includes it, or a door does;
   of cli and ir nothing is asked;
 - that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
@@ -184,6 +185,7 @@ def check(root):
     for path in sorted(root.glob("docs/**/*.md")) + sorted(root.glob("*.md")):
         check_named_sources(path, path.read_text(encoding="utf-8").splitlines(), root, violations)
     check_installed(root, violations)
+    check_circles(root, violations)
     check_doors(root, violations)
     check_included(root, violations)
     check_functions(root, violations)
@@ -214,6 +216,35 @@ def check_installed(root, violations):
         violations.append(Violation(f"src/{found[header][0]}", found[header][1], rule))
     for header in sorted(INSTALLED_BESIDE - beside):
         violations.append(Violation(f"src/{public}", 1, f"{header} is not installed: INSTALLED_BESIDE names it"))
+
+
+def check_circles(root, violations):
+    """Reports includes by which a room of a module comes to know itself over others."""
+    for folder in sorted(path for path in (root / "src").iterdir() if path.name in LAYERS):
+        known = {}  # room -> room that it includes -> where
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc")):
+            room, *rest = path.relative_to(folder).parts
+            if not rest or path.stem.endswith(("_test", "_testing")):
+                continue
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                include = INCLUDE.match(line)
+                module, *inside = include.group(2).split("/") if include else [""]
+                if module == folder.name and len(inside) > 1 and inside[0] != room:
+                    known.setdefault(room, {}).setdefault(inside[0], (path, number))
+        above = {room: {room} for room in known}  # which rooms know it, over others or directly
+        changed = True
+        while changed:
+            changed = False
+            for room, others in known.items():
+                for other in others:
+                    missing = above[room] - above.setdefault(other, {other})
+                    above[other] |= missing
+                    changed = changed or bool(missing)
+        for room, others in known.items():
+            for other, (path, number) in others.items():
+                if other in above[room]:
+                    rule = f"room {room} of {folder.name} includes {other}, which includes it over itself or others"
+                    violations.append(Violation(relative(path, root), number, rule))
 
 
 def check_doors(root, violations):

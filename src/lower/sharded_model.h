@@ -120,7 +120,7 @@ struct ShardedBlock {
 };
 
 // An all-to-all between expert positions that are loaded unevenly; its schedule, which grows with the square
-// of their number, is made where a job needs it (lower/jobs/job_tables.h).
+// of their number, is made where a job needs it (lower/data/job_tables.h).
 struct UnevenExchange {
   Bytes bytes;
   bool to_experts = true;

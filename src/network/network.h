@@ -110,7 +110,7 @@ struct NetworkSetup {
   const Machine& machine;
   EventQueue& queue;
   const MessageLabels& labels;
-  // Per rank, the one whose links stand for its own (sim/fold/rank_classes.h); empty: every rank for itself.
+  // Per rank, the one whose links stand for its own (sim/plan/rank_classes.h); empty: every rank for itself.
   std::span<const std::int32_t> stands_for = {};
   std::span<const SlowLinks> slow_links = {};
   std::span<const DamagedLink> damage = {};

@@ -41,7 +41,7 @@ class RunMemory {
 
   const Study& study() const { return study_; }
 
-  // For sim: what the next run uses (sim/memo/kept_parts.h). What the last one knew of its groups
+  // For sim: what the next run uses (sim/run/kept_parts.h). What the last one knew of its groups
   // is forgotten.
   struct Parts;
   Parts& begin_run();

@@ -6,6 +6,7 @@
 #include "ir/tensor.h"
 #include "lower/data/tensor_owners.h"
 #include "lower/pipeline_schedule.h"
+#include "lower/shard/weight_types.h"
 #include "lower/shard_layout.h"
 
 namespace armilla {

@@ -42,9 +42,9 @@
 #include "base/checked.h"
 #include "base/units.h"
 #include "ir/plan.h"
+#include "lower/data/job_tables.h"
+#include "lower/data/program_writer.h"
 #include "lower/data/weight_buckets.h"
-#include "lower/jobs/job_tables.h"
-#include "lower/pipeline/program_writer.h"
 
 namespace armilla {
 

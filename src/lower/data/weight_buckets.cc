@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/tensor.h"
+#include "lower/shard/weight_types.h"
 
 namespace armilla {
 namespace {
@@ -145,23 +146,6 @@ RoleWeights role_weights(const ShardedModel& model, const std::vector<RoleChunk>
                          const std::vector<std::int32_t>& chunk_order,
                          const std::vector<std::vector<std::int64_t>>& holders, const Plan& plan) {
   return BucketBuilder(model, chunks, plan).build(chunk_order, holders);
-}
-
-DType weight_type(const Plan& plan) {
-  if (plan.weight_dtype != DType::unknown) return plan.weight_dtype;
-  return plan.precision == DType::fp8 ? DType::bf16 : plan.precision;
-}
-
-DType gradient_type(const Plan& plan) {
-  return plan.gradient_dtype != DType::unknown ? plan.gradient_dtype : weight_type(plan);
-}
-
-DType parameter_type(const Plan& plan) {
-  return plan.parameter_dtype != DType::unknown ? plan.parameter_dtype : weight_type(plan);
-}
-
-bool has_masters(const Plan& plan) {
-  return bits_of(plan.state_dtype) == 32 && bits_of(weight_type(plan)) < 32;
 }
 
 }  // namespace armilla

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "lower/data/job_tables.h"
 #include "lower/expert_exchange.h"
 #include "lower/fused_slots.h"
 #include "lower/jobs/job_loops.h"
-#include "lower/jobs/job_tables.h"
 #include "lower/pipeline/stage_program.h"
 #include "lower/plan.h"
 #include "lower/rank_grid.h"

@@ -15,6 +15,7 @@
 #include "lower/jobs/job_loops.h"
 #include "lower/memory.h"
 #include "lower/shard/shard_memory.h"
+#include "lower/shard/weight_types.h"
 #include "lower/shard_share.h"
 
 namespace armilla {

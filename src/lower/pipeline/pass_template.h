@@ -17,7 +17,7 @@
 
 #include "ir/graph.h"
 #include "ir/plan.h"
-#include "lower/jobs/job_tables.h"
+#include "lower/data/job_tables.h"
 #include "lower/sharded_model.h"
 
 namespace armilla {

@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/sorted.h"
 #include "lower/data/data_pass.h"
-#include "lower/pipeline/program_writer.h"
+#include "lower/data/program_writer.h"
 #include "lower/pipeline/stage_transfer.h"
 
 namespace armilla {

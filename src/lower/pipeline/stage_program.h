@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "base/units.h"
+#include "lower/data/job_tables.h"
 #include "lower/data/weight_buckets.h"
 #include "lower/fused_slots.h"
 #include "lower/hybrid.h"
-#include "lower/jobs/job_tables.h"
 #include "lower/pipeline/pass_template.h"
 
 namespace armilla {

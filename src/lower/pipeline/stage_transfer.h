@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "lower/data/job_tables.h"
 #include "lower/data/weight_buckets.h"
 #include "lower/hybrid.h"
-#include "lower/jobs/job_tables.h"
 #include "lower/pipeline/stage_program.h"
 
 namespace armilla {

@@ -7,7 +7,7 @@
 
 #include "ir/model.h"
 #include "ir/plan.h"
-#include "lower/pipeline/pass_writer.h"
+#include "lower/shard/pass_writer.h"
 #include "lower/shard/shard_tables.h"
 #include "lower/shard_layout.h"
 

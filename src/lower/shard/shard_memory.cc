@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/sorted.h"
-#include "lower/data/weight_buckets.h"
 #include "lower/shard/shard_conversion.h"
 #include "lower/shard/shard_pass.h"
 #include "lower/shard/shard_recompute.h"
 #include "lower/shard/shard_work.h"
+#include "lower/shard/weight_types.h"
 
 namespace armilla {
 namespace {

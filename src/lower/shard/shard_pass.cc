@@ -7,8 +7,8 @@
 
 #include "base/checked.h"
 #include "lower/expert_exchange.h"
-#include "lower/pipeline/pass_writer.h"
 #include "lower/pipeline_schedule.h"
+#include "lower/shard/pass_writer.h"
 #include "lower/shard/shard_context.h"
 #include "lower/shard/shard_conversion.h"
 #include "lower/shard/shard_recompute.h"

@@ -8,8 +8,8 @@
 
 #include "base/slots.h"
 #include "network/dimensions/fair_ports.h"
-#include "network/dimensions/link_table.h"
 #include "network/flow/fluid_rings.h"
+#include "network/links/link_table.h"
 #include "network/routing/ways.h"
 #include "network/topology.h"
 

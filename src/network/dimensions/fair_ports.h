@@ -21,7 +21,7 @@
 #include "base/units.h"
 #include "event/event_queue.h"
 #include "event/state_digest.h"
-#include "network/dimensions/link_table.h"
+#include "network/links/link_table.h"
 
 namespace armilla {
 

@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "network/dimensions/link_table.h"
 #include "network/flow/fluids.h"
+#include "network/links/link_table.h"
 #include "network/links/senders_on_links.h"
 #include "network/routing/ways.h"
 

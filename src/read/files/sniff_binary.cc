@@ -3,8 +3,8 @@
 #include <array>
 #include <string>
 
-#include "read/files/gzip.h"
-#include "read/files/wire_reader.h"
+#include "read/encoding/gzip.h"
+#include "read/encoding/wire_reader.h"
 #include "read/onnx/wire.h"
 
 namespace armilla {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "read/files/wire_reader.h"
+#include "read/encoding/wire_reader.h"
 
 namespace armilla {
 namespace {

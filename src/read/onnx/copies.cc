@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "read/files/wire_reader.h"
+#include "read/encoding/wire_reader.h"
 #include "read/onnx/node_view.h"
 
 namespace armilla {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "read/files/wire_reader.h"
+#include "read/encoding/wire_reader.h"
 
 namespace armilla {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "read/encoding/gzip.h"
+#include "read/encoding/wire_reader.h"
 #include "read/file_format.h"
-#include "read/files/gzip.h"
-#include "read/files/wire_reader.h"
 #include "read/trace/chakra_json.h"
 #include "read/trace/chakra_schema.h"
 

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "ir/formats/chakra.h"
-#include "read/files/wire_reader.h"
+#include "read/encoding/wire_reader.h"
 
 namespace armilla {
 

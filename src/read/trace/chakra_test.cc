@@ -13,7 +13,7 @@
 #include "base/folder_testing.h"
 #include "base/oracle_testing.h"
 #include "base/source_path_testing.h"
-#include "read/files/gzip.h"
+#include "read/encoding/gzip.h"
 #include "read/trace/chakra_testing.h"
 
 namespace armilla {

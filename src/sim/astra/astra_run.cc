@@ -24,8 +24,8 @@
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
 #include "sim/engine/run_context.h"
-#include "sim/fold/rank_classes.h"
 #include "sim/plan/effort.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "event/state_digest.h"
 #include "ir/graph.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 
@@ -26,7 +26,7 @@ struct CollectiveIssue {
   bool started = false;
 };
 
-// A collective among one group class (sim/fold/rank_classes.h).
+// A collective among one group class (sim/plan/rank_classes.h).
 struct CollectiveInstance {
   std::uint32_t call = 0;
   std::uint32_t family = 0;

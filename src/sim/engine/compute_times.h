@@ -14,7 +14,7 @@
 #include "ir/graph.h"
 #include "ir/machine.h"
 #include "ir/what_if.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 

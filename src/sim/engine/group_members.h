@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 #include "sim/collective_plan.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 

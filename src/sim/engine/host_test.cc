@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/engine/simulate_testing.h"
+#include "sim/run/simulate_testing.h"
 
 namespace armilla {
 namespace {

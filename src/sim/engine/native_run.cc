@@ -65,29 +65,22 @@ NativeRun::NativeRun(const NativePlay& play)
       messenger_(context_, false),
       custom_(context_, messenger_),
       runner_(play, context_, groups_, custom_, walker_),
-      memoised_(play, context_, groups_, runner_, walker_),
       memories_(context_, play.options.remote_memory),
       progress_(*play.options.progress, effort_),
-      walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false,
-              play.options.watched_ends),
-      periods_(walker_.states(), recorder_, queue_),
-      time_fold_(play, context_,
-                 {queue_, *network_, walker_, periods_, recorder_, messenger_, runner_, memoised_}) {
+      walker_(context_, {*this, messenger_, memories_, times_, recorder_, progress_}, false,
+              play.options.watched_ends) {
   // Behind the network, which also looks for ends of rounds; before those who look at what turns have done.
   queue_.add_observer(*this);
-  if (memoised_.may_perform()) queue_.add_observer(memoised_);
-  if (time_fold_.is_looking()) queue_.add_observer(time_fold_);
 }
 
 void NativeRun::play() {
   walker_.start();
-  memoised_.round_over();
+  has_started();
   walker_.finish([&] {
     was_stuck_ = true;
     const bool any = runner_.start_oldest_waiting();
     round_over();
-    memoised_.round_over();
-    time_fold_.round_over();
+    is_unstuck();
     return any;
   });
 }
@@ -101,26 +94,11 @@ Result NativeRun::recorded() {
 
 Result NativeRun::result() {
   Result result = recorded();
-  result.events = queue_.handled() + time_fold_.events();
-  memoised_.count_messages();
+  result.events = queue_.handled();
   result.links = network_->links();
   result.notes = network_->notes();
   result.messages = network_->messages();
   return result;
-}
-
-Result played(const NativePlay& play, Result (NativeRun::*told)()) {
-  try {
-    NativeRun run(play);
-    run.play();
-    return (run.*told)();
-  } catch (const ClocksDisagree&) {
-    NativePlay together = play;
-    together.folds_drift = false;
-    NativeRun run(together);
-    run.play();
-    return (run.*told)();
-  }
 }
 
 // Every rank that something happened to acts once.
@@ -128,7 +106,7 @@ void NativeRun::round_over() {
   rounds_ = round_time_ == queue_.now() ? rounds_ + 1 : 1;
   round_time_ = queue_.now();
   const bool any = order_.take_turns([&](std::int32_t rank) {
-    if (order_.is_marked(rank, TurnPart::memoised)) memoised_.take_turn(rank);
+    if (order_.is_marked(rank, TurnPart::pass)) take_turn_of_pass(rank);
     if (order_.is_marked(rank, TurnPart::runner)) runner_.take_turn(rank);
     if (order_.is_marked(rank, TurnPart::custom)) custom_.take_turn(rank);
     if (order_.is_marked(rank, TurnPart::walker)) walker_.take_turn(rank);

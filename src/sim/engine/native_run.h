@@ -1,5 +1,8 @@
 // A native run: the parts that play a Graph on a Machine. They refer to each other, and nothing happens
 // before `play`. What a run takes is said and limited beforehand (sim/plan/effort.h).
+//
+// By itself it plays every message of every node. Passes that leave some of it out stand in front of it, and
+// it knows none of them: who derives from it composes them (sim/run/shortened_run.h).
 #pragma once
 
 #include <cstdint>
@@ -23,11 +26,8 @@
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
 #include "sim/engine/run_context.h"
-#include "sim/fold/rank_classes.h"
-#include "sim/fold/time_fold.h"
-#include "sim/fold/walked_periods.h"
-#include "sim/memo/memoised_collectives.h"
 #include "sim/plan/effort.h"
+#include "sim/plan/rank_classes.h"
 #include "sim/simulate.h"
 
 namespace armilla {
@@ -43,16 +43,15 @@ struct NativePlay {
   CollectivePlanner& planner;
   const SimulationOptions& options;
   std::uint32_t shared_dimensions;  // of the run that this one may be a part of (sim/plan/senders.h)
-  KnownPlays& known_plays;
-  bool folds_drift = true;  // also stages that drift apart (sim/fold/drift_fold.h)
 };
 
-class NativeRun final : MessageLabels, RoundObserver {
+class NativeRun : protected MessageLabels, protected RoundObserver, protected CollectiveExecutor {
  public:
   // Throws Error for more messages than the options allow.
   explicit NativeRun(const NativePlay& play);
   NativeRun(const NativeRun&) = delete;
   NativeRun& operator=(const NativeRun&) = delete;
+  ~NativeRun() override = default;
 
   PlayTime foreseen_time() const { return network_->foreseen_time(); }
   // Once. Throws Error for ranks that cannot finish and for too long a time.
@@ -70,12 +69,22 @@ class NativeRun final : MessageLabels, RoundObserver {
   // All of it, with links and messages.
   Result result();
 
- private:
+ protected:
+  // For passes in front, which may answer for collectives themselves, and have turns of their own.
+  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) override {
+    runner_.issue(rank, node, call, sequence);
+  }
+  Time beyond(std::int32_t rank, std::uint32_t call) override { return runner_.beyond(rank, call); }
+  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override {
+    return runner_.missing_member(rank, node);
+  }
+  virtual void take_turn_of_pass(std::int32_t /*rank*/) {}
+  // Every rank has issued what waits for nothing; and what was stuck goes on, in a round of its own.
+  virtual void has_started() {}
+  virtual void is_unstuck() {}
+
   void round_over() override;
   MessageLabel label(const Message& message) const override;
-  Digest describe(std::uint32_t target, std::uint64_t argument) const override {
-    return time_fold_.describe(target, argument);
-  }
 
   Effort effort_;
   EventQueue queue_;
@@ -89,19 +98,14 @@ class NativeRun final : MessageLabels, RoundObserver {
   Messenger messenger_;
   CustomRunner custom_;
   CollectiveRunner runner_;
-  MemoisedCollectives memoised_;
   RemoteMemories memories_;
   RunProgress progress_;
   RankWalker walker_;
-  WalkedPeriods periods_;
-  TimeFold time_fold_;
+
+ private:
   Time round_time_;
   std::int64_t rounds_ = 0;  // of that moment
   bool was_stuck_ = false;
 };
-
-// What is played, `told` of it. Where stages that drift apart prove not to be foldable in time
-// (sim/fold/drift_fold.h), it is played anew without that.
-Result played(const NativePlay& play, Result (NativeRun::*told)());
 
 }  // namespace armilla

@@ -5,7 +5,7 @@
 //               (event/event_queue.h) every rank that something happened to takes one turn and acts on
 //               all of it, in an order that depends on nothing but its own state. So ranks that do the
 //               same in the same surroundings stay together whatever the order of events, which is what
-//               folding (sim/fold/rank_classes.h) relies on.
+//               folding (sim/plan/rank_classes.h) relies on.
 //   rounds_by_number
 //               The same where ranks share more than links: they take their turns by number.
 //   scheduling  ASTRA-sim's. There every rank keeps a list of callbacks per moment, and the first one
@@ -35,8 +35,8 @@ namespace armilla {
 
 enum class OrderRule : std::uint8_t { rounds, rounds_by_number, scheduling, watched };
 
-// Whom a turn concerns, in this order (sim/engine/native_run.h).
-enum class TurnPart : std::uint8_t { memoised = 1, runner = 2, custom = 4, walker = 8 };
+// Whom a turn concerns, in this order (sim/engine/native_run.h); `pass`: who stands in front of the engine.
+enum class TurnPart : std::uint8_t { pass = 1, runner = 2, custom = 4, walker = 8 };
 
 class Order final : public EventHandler {
  public:

@@ -10,7 +10,7 @@
 
 #include "ir/graph.h"
 #include "sim/engine/successors.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 

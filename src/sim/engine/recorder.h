@@ -13,7 +13,7 @@
 
 #include "event/state_digest.h"
 #include "ir/result.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
 #include "sim/simulate.h"
 
 namespace armilla {

@@ -9,7 +9,7 @@
 #include "ir/result.h"
 #include "network/network.h"
 #include "sim/engine/order.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 
@@ -46,9 +46,8 @@ struct Notice {
   std::uint64_t argument = 0;
 };
 
-// What the rank walker needs of whoever executes collectives: natively MemoisedCollectives, which looks up
-// what it can and leaves the rest to CollectiveRunner, otherwise AstraEngine. All of them tell the walker
-// itself what comes of it.
+// What the rank walker needs of whoever executes collectives: NativeRun, which hands them to
+// CollectiveRunner, or AstraEngine. Both tell the walker themselves what comes of it.
 class CollectiveExecutor {
  public:
   virtual ~CollectiveExecutor() = default;

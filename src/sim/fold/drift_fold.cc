@@ -7,6 +7,7 @@
 
 #include "network/topology.h"
 #include "sim/engine/native_run.h"
+#include "sim/fold/run_parts.h"
 
 namespace armilla {
 namespace {
@@ -20,12 +21,12 @@ constexpr std::size_t kMostStages = 64, kMostFeeds = 256;
 }  // namespace
 
 // Messages must take links of their ends alone, and lone collectives be known.
-DriftFold::DriftFold(const NativePlay& play, const RunContext& context, const RunParts& parts)
+DriftFold::DriftFold(const NativePlay& play, bool may_look, const RunContext& context, const RunParts& parts)
     : context_(context),
       parts_(parts),
       // A window's bounds are moments of the run's clock, and stages that periods were left out of have
       // clocks of their own.
-      may_look_(play.folds_drift && parts.periods.has_loops() && !play.options.every_message &&
+      may_look_(may_look && parts.periods.has_loops() && !play.options.every_message &&
                 play.options.window.from == Time(0) && play.options.window.until == kEndOfTime &&
                 promises_of(play.study.network).over_dimensions &&
                 std::ranges::none_of(play.study.machine.dimensions, passes_others)),

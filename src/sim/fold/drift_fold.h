@@ -48,7 +48,8 @@ struct ClocksDisagree {};
 
 class DriftFold final : public RunObserver {
  public:
-  DriftFold(const NativePlay& play, const RunContext& context, const RunParts& parts);
+  // Without `may_look` it does nothing.
+  DriftFold(const NativePlay& play, bool may_look, const RunContext& context, const RunParts& parts);
   DriftFold(const DriftFold&) = delete;
   DriftFold& operator=(const DriftFold&) = delete;
 

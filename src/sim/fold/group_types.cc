@@ -15,7 +15,7 @@ using CallSet = std::map<CallSort, std::uint32_t>;  // with one such call
 
 class TypeTable {
  public:
-  TypeTable(const FoldingInput& input, CollectivePlanner& planner)
+  TypeTable(const StudyJob& input, CollectivePlanner& planner)
       : graph_(input.graph), machine_(input.study.machine), planner_(planner) {
     for (const Issued& by_program : input.issued) {
       std::map<std::uint32_t, CallSet> by_family;
@@ -203,8 +203,7 @@ Coordinates coordinates_of(const Machine& machine, std::int64_t ranks) {
   return coordinates;
 }
 
-GroupTypes type_groups(const FoldingInput& input, const Coordinates& coordinates,
-                       CollectivePlanner& planner) {
+GroupTypes type_groups(const StudyJob& input, const Coordinates& coordinates, CollectivePlanner& planner) {
   const Graph& graph = input.graph;
   TypeTable table(input, planner);
   ShapeFinder shapes(input.study.machine, coordinates);

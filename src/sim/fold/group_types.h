@@ -13,7 +13,7 @@
 
 #include "ir/machine.h"
 #include "sim/collective_plan.h"
-#include "sim/fold/folding_input.h"
+#include "sim/plan/study_job.h"
 
 namespace armilla {
 
@@ -62,7 +62,7 @@ using Coordinates = std::vector<std::vector<std::int32_t>>;
 Coordinates coordinates_of(const Machine& machine, std::int64_t ranks);
 
 // O(ranks x dimensions) per family in use, and the size of the schedules.
-GroupTypes type_groups(const FoldingInput& input, const Coordinates& coordinates, CollectivePlanner& planner);
+GroupTypes type_groups(const StudyJob& input, const Coordinates& coordinates, CollectivePlanner& planner);
 
 // The lines of ranks of a grid along a dimension, as member numbers: base + i * stride for i below size.
 struct GroupLines {

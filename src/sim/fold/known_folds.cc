@@ -7,7 +7,7 @@
 
 namespace armilla {
 
-std::vector<std::vector<KnownFolds::Item>> KnownFolds::items_of(const FoldingInput& input) {
+std::vector<std::vector<KnownFolds::Item>> KnownFolds::items_of(const StudyJob& input) {
   std::vector<std::vector<Item>> items;
   for (const Issued& program : input.issued) {
     std::vector<Item>& own = items.emplace_back();
@@ -35,7 +35,7 @@ std::vector<std::vector<KnownFolds::Item>> KnownFolds::items_of(const FoldingInp
   return items;
 }
 
-bool KnownFolds::is_of(const Structure& known, const FoldingInput& input,
+bool KnownFolds::is_of(const Structure& known, const StudyJob& input,
                        const std::vector<std::vector<Item>>& items) {
   const Graph& graph = input.graph;
   return known.shares_memory == input.shares_memory && known.groups.size() == graph.families.size() &&
@@ -43,7 +43,7 @@ bool KnownFolds::is_of(const Structure& known, const FoldingInput& input,
          std::ranges::equal(known.groups, graph.families, {}, {}, &GroupFamily::groups);
 }
 
-const RankClasses& KnownFolds::classes_of(const FoldingInput& input, CollectivePlanner& planner) {
+const RankClasses& KnownFolds::classes_of(const StudyJob& input, CollectivePlanner& planner) {
   const Graph& graph = input.graph;
   // What custom collectives send is not in the items.
   if (most_ == 0 || !may_fold(input.study) || !graph.custom.empty())

@@ -14,8 +14,8 @@
 
 #include "ir/graph.h"
 #include "sim/collective_plan.h"
-#include "sim/fold/folding_input.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
+#include "sim/plan/study_job.h"
 
 namespace armilla {
 
@@ -24,7 +24,7 @@ class KnownFolds {
   // As many structures at most, of as many ranks (sim/run_memory.h).
   KnownFolds(std::size_t most, std::size_t most_ranks) : most_(most), most_ranks_(most_ranks) {}
   // As fold_ranks; stays where it is until the next call. All calls are of one study.
-  const RankClasses& classes_of(const FoldingInput& input, CollectivePlanner& planner);
+  const RankClasses& classes_of(const StudyJob& input, CollectivePlanner& planner);
 
  private:
   struct Item {
@@ -46,8 +46,8 @@ class KnownFolds {
 
     std::size_t size() const { return program_of.size() * (groups.size() + 1); }
   };
-  static std::vector<std::vector<Item>> items_of(const FoldingInput& input);
-  static bool is_of(const Structure& known, const FoldingInput& input,
+  static std::vector<std::vector<Item>> items_of(const StudyJob& input);
+  static bool is_of(const Structure& known, const StudyJob& input,
                     const std::vector<std::vector<Item>>& items);
 
   std::size_t most_, most_ranks_;

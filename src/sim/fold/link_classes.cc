@@ -43,7 +43,7 @@ class Facts {
 
 class Check {
  public:
-  Check(const FoldingInput& input, const RankMessages& messages, const MessageLinks& links,
+  Check(const StudyJob& input, const RankMessages& messages, const MessageLinks& links,
         std::span<const std::uint32_t> colours)
       : input_(input), messages_(messages), links_(links), colours_(colours) {
     lowest_.resize(std::ranges::max(colours) + std::size_t{1}, -1);
@@ -156,7 +156,7 @@ class Check {
     return facts.are_equal(lowest_, colours_);
   }
 
-  const FoldingInput& input_;
+  const StudyJob& input_;
   const RankMessages& messages_;
   const MessageLinks& links_;
   std::span<const std::uint32_t> colours_;
@@ -165,7 +165,7 @@ class Check {
 
 }  // namespace
 
-bool is_equitable(const FoldingInput& input, const RankMessages& messages, const MessageLinks& links,
+bool is_equitable(const StudyJob& input, const RankMessages& messages, const MessageLinks& links,
                   std::span<const std::uint32_t> colours) {
   return Check(input, messages, links, colours).passes();
 }

@@ -17,13 +17,13 @@
 #include <span>
 
 #include "network/message_links.h"
-#include "sim/fold/folding_input.h"
 #include "sim/fold/rank_messages.h"
+#include "sim/plan/study_job.h"
 
 namespace armilla {
 
 // Colours of all ranks, then of all links; `messages` of links. O(hops log hops).
-bool is_equitable(const FoldingInput& input, const RankMessages& messages, const MessageLinks& links,
+bool is_equitable(const StudyJob& input, const RankMessages& messages, const MessageLinks& links,
                   std::span<const std::uint32_t> colours);
 
 // By the colours of links.

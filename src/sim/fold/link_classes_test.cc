@@ -6,8 +6,8 @@
 #include <map>
 
 #include "network/network.h"
-#include "sim/fold/rank_classes.h"
 #include "sim/fold/rank_colours.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 namespace {
@@ -64,7 +64,7 @@ struct RailJob {
     const std::vector<Issued> issued = issued_by(graph);
     const Peers peers(graph);
     const auto links = message_links(study.network, study.machine, study.what_if);
-    const FoldingInput input{graph, issued, study, peers};
+    const StudyJob input{graph, issued, study, peers};
     const RankMessages messages = find_messages_on(*links, input, planner);
     return is_equitable(input, messages, *links, colours);
   }

@@ -59,7 +59,7 @@ class Rotations {
 // Of ranks, and behind them of the links of a graph.
 class Colouring {
  public:
-  Colouring(const FoldingInput& input, const RankMessages& messages)
+  Colouring(const StudyJob& input, const RankMessages& messages)
       : graph_(input.graph), messages_(messages), hashes_(messages.signatures) {
     const auto ranks = static_cast<std::size_t>(graph_.ranks);
     const std::vector<double> factors = time_factors(input.study.what_if, graph_.ranks);
@@ -260,7 +260,7 @@ class Colouring {
 };
 
 // Ranks that must be simulated themselves.
-std::vector<bool> individuals(const FoldingInput& input, const RankMessages& messages) {
+std::vector<bool> individuals(const StudyJob& input, const RankMessages& messages) {
   const Graph& graph = input.graph;
   std::vector<bool> chosen(static_cast<std::size_t>(graph.ranks));
   for (const TypedGroup& group : messages.groups.groups) {
@@ -281,14 +281,6 @@ std::vector<bool> individuals(const FoldingInput& input, const RankMessages& mes
   return chosen;
 }
 
-}  // namespace
-
-bool may_fold(const Study& study) {
-  return promises_of(study.network).over_dimensions && !(study.what_if.jitter.deviation > 0);
-}
-
-namespace {
-
 RankClasses whole(const Graph& graph, std::string_view why) {
   RankClasses classes = unfolded(graph);
   classes.why_whole = why;
@@ -297,7 +289,7 @@ RankClasses whole(const Graph& graph, std::string_view why) {
 
 // Of the coarsest partition that refinement reaches and in which nothing conflicts: splitting what conflicts
 // may tell others apart, so both take turns until neither changes anything.
-Colouring colours_of(const FoldingInput& input, const RankMessages& messages) {
+Colouring colours_of(const StudyJob& input, const RankMessages& messages) {
   Colouring colouring(input, messages);
   const std::vector<bool> chosen = individuals(input, messages);
   if (std::find(chosen.begin(), chosen.end(), true) != chosen.end()) colouring.split_ranks(chosen);
@@ -309,14 +301,14 @@ Colouring colours_of(const FoldingInput& input, const RankMessages& messages) {
   }
 }
 
-RankClasses fold_over_dimensions(const FoldingInput& input, CollectivePlanner& planner) {
+RankClasses fold_over_dimensions(const StudyJob& input, CollectivePlanner& planner) {
   const RankMessages messages = find_messages(input, planner);
   // To look at hundreds of millions of hops would take longer than to play them.
   if (messages.too_many) return unfolded(input.graph);
   return classes_of(input.graph, colours_of(input, messages).of_ranks());
 }
 
-RankClasses fold_on_links(const FoldingInput& input, CollectivePlanner& planner, MessageLinks& links) {
+RankClasses fold_on_links(const StudyJob& input, CollectivePlanner& planner, MessageLinks& links) {
   const Graph& graph = input.graph;
   if (planner.choices().climb()) return whole(graph, "switches add up what they send, on trees of all ranks");
   if (!links.are_fixed()) return whole(graph, "messages take the ways that are least loaded at the moment");
@@ -340,7 +332,7 @@ RankClasses fold_on_links(const FoldingInput& input, CollectivePlanner& planner,
 
 }  // namespace
 
-RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
+RankClasses fold_ranks(const StudyJob& input, CollectivePlanner& planner) {
   const Graph& graph = input.graph;
   const Study& study = input.study;
   if (graph.ranks < 2 || study.what_if.jitter.deviation > 0) return unfolded(graph);

@@ -7,7 +7,7 @@
 // stands: the sequence of their colours, begun at itself (Addressing::shift) or exclusive-or'ed with itself
 // (exchange). In other groups it sees its position.
 //
-// Two more conditions make the classes exact (sim/fold/rank_classes.h). Messages that tell their labels apart
+// Two more conditions make the classes exact (sim/plan/rank_classes.h). Messages that tell their labels apart
 // neither by program nor by channel must not come to one link over as many hops, for then the order of their
 // sources would matter; and of the peers of a node, no two of one class may match one receive. Ranks that
 // break one become classes of their own, and colours are refined again. So do ranks with custom collectives
@@ -20,16 +20,12 @@
 
 #include "ir/study.h"
 #include "sim/collective_plan.h"
-#include "sim/fold/folding_input.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
+#include "sim/plan/study_job.h"
 
 namespace armilla {
 
 // Each for itself where the study's network or what-if lets no rank stand for another.
-RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner);
-
-// What folding over dimensions relies on, and memoising (sim/memo/lone_groups.h): messages meet on links
-// only, and ranks that do the same take the same time, which they never do with jitter.
-bool may_fold(const Study& study);
+RankClasses fold_ranks(const StudyJob& input, CollectivePlanner& planner);
 
 }  // namespace armilla

@@ -11,7 +11,7 @@ namespace {
 
 class Conflicts {
  public:
-  Conflicts(const FoldingInput& input, const RankMessages& messages, std::span<const std::uint32_t> colours)
+  Conflicts(const StudyJob& input, const RankMessages& messages, std::span<const std::uint32_t> colours)
       : graph_(input.graph), messages_(messages), peers_(input.peers), colours_(colours) {
     sizes_.resize(*std::max_element(colours.begin(), colours.end()) + std::size_t{1});
     lowest_.resize(sizes_.size(), -1);
@@ -146,7 +146,7 @@ class Conflicts {
 
 }  // namespace
 
-std::vector<std::uint32_t> find_conflicts(const FoldingInput& input, const RankMessages& messages,
+std::vector<std::uint32_t> find_conflicts(const StudyJob& input, const RankMessages& messages,
                                           std::span<const std::uint32_t> colours) {
   return Conflicts(input, messages, colours).find();
 }

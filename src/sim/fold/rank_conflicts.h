@@ -13,13 +13,13 @@
 #include <span>
 #include <vector>
 
-#include "sim/fold/folding_input.h"
 #include "sim/fold/rank_messages.h"
+#include "sim/plan/study_job.h"
 
 namespace armilla {
 
 // The colours, without repetition, whose ranks must become classes of their own; those of one rank are.
-std::vector<std::uint32_t> find_conflicts(const FoldingInput& input, const RankMessages& messages,
+std::vector<std::uint32_t> find_conflicts(const StudyJob& input, const RankMessages& messages,
                                           std::span<const std::uint32_t> colours);
 
 }  // namespace armilla

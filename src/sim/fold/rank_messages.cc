@@ -22,7 +22,7 @@ struct LinkPurpose {
 // Peers, channels and groups, whatever the links.
 class Finder {
  protected:
-  Finder(const FoldingInput& input, CollectivePlanner& planner)
+  Finder(const StudyJob& input, CollectivePlanner& planner)
       : graph_(input.graph),
         coordinates_(coordinates_of(input.study.machine, graph_.ranks)),
         issued_(input.issued),
@@ -171,7 +171,7 @@ class Finder {
 // On links of dimensions.
 class FinderOverDimensions : Finder {
  public:
-  FinderOverDimensions(const FoldingInput& input, CollectivePlanner& planner)
+  FinderOverDimensions(const StudyJob& input, CollectivePlanner& planner)
       : Finder(input, planner),
         machine_(input.study.machine),
         topology_(machine_),
@@ -316,7 +316,7 @@ class FinderOverDimensions : Finder {
 // On links of a graph, where all messages have a route.
 class FinderOverGraph : Finder {
  public:
-  FinderOverGraph(const FoldingInput& input, CollectivePlanner& planner, MessageLinks& links)
+  FinderOverGraph(const StudyJob& input, CollectivePlanner& planner, MessageLinks& links)
       : Finder(input, planner), links_(links) {
     found_.on_graph = true;
   }
@@ -381,11 +381,11 @@ class FinderOverGraph : Finder {
 
 }  // namespace
 
-RankMessages find_messages(const FoldingInput& input, CollectivePlanner& planner) {
+RankMessages find_messages(const StudyJob& input, CollectivePlanner& planner) {
   return FinderOverDimensions(input, planner).find();
 }
 
-RankMessages find_messages_on(MessageLinks& links, const FoldingInput& input, CollectivePlanner& planner) {
+RankMessages find_messages_on(MessageLinks& links, const StudyJob& input, CollectivePlanner& planner) {
   return FinderOverGraph(input, planner, links).find();
 }
 

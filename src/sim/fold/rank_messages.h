@@ -17,8 +17,8 @@
 #include "network/message_links.h"
 #include "network/topology.h"
 #include "sim/collective_plan.h"
-#include "sim/fold/folding_input.h"
 #include "sim/fold/group_types.h"
+#include "sim/plan/study_job.h"
 
 namespace armilla {
 
@@ -59,9 +59,9 @@ struct RankMessages {
 };
 
 // On the links of the machine's dimensions. O(ranks x channels + hops).
-RankMessages find_messages(const FoldingInput& input, CollectivePlanner& planner);
+RankMessages find_messages(const StudyJob& input, CollectivePlanner& planner);
 // On those of a graph.
-RankMessages find_messages_on(MessageLinks& links, const FoldingInput& input, CollectivePlanner& planner);
+RankMessages find_messages_on(MessageLinks& links, const StudyJob& input, CollectivePlanner& planner);
 
 // Spreads a number over 64 bits; `mix_in` joins several.
 inline std::uint64_t mix(std::uint64_t value) {

@@ -18,9 +18,9 @@ bool may_repeat(const NativePlay& play) {
 
 }  // namespace
 
-TimeFold::TimeFold(const NativePlay& play, const RunContext& context, const RunParts& parts)
+TimeFold::TimeFold(const NativePlay& play, bool drifts, const RunContext& context, const RunParts& parts)
     : parts_(parts),
-      drift_(play, context, parts_),
+      drift_(play, drifts, context, parts_),
       window_(play.options.window),
       is_looking_(parts.periods.has_loops() && may_repeat(play)) {}
 

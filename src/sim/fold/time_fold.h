@@ -31,12 +31,9 @@
 #include "event/event_queue.h"
 #include "event/state_digest.h"
 #include "network/network.h"
-#include "sim/engine/collective_runner.h"
-#include "sim/engine/messenger.h"
-#include "sim/engine/rank_walker.h"
 #include "sim/engine/recorder.h"
 #include "sim/fold/drift_fold.h"
-#include "sim/fold/walked_periods.h"
+#include "sim/fold/run_parts.h"
 #include "sim/memo/memoised_collectives.h"
 #include "sim/simulate.h"
 
@@ -44,21 +41,10 @@ namespace armilla {
 
 struct NativePlay;
 
-// The parts of a run that have a state.
-struct RunParts {
-  EventQueue& queue;
-  Network& network;
-  RankWalker& walker;
-  WalkedPeriods& periods;
-  Recorder& recorder;
-  Messenger& messages;
-  CollectiveRunner& runner;
-  MemoisedCollectives& memoised;
-};
-
 class TimeFold final : public RoundObserver {
  public:
-  TimeFold(const NativePlay& play, const RunContext& context, const RunParts& parts);
+  // `drifts`: also folds stages that drift apart, one by one (sim/fold/drift_fold.h).
+  TimeFold(const NativePlay& play, bool drifts, const RunContext& context, const RunParts& parts);
   TimeFold(const TimeFold&) = delete;
   TimeFold& operator=(const TimeFold&) = delete;
 

@@ -55,8 +55,7 @@ struct CallsOver {
 
 class LoneFinder {
  public:
-  LoneFinder(const FoldingInput& input, const RankClasses& classes, CollectivePlanner& planner,
-             const std::set<std::string>* of_passes)
+  LoneFinder(const StudyJob& input, const RankClasses& classes, CollectivePlanner& planner)
       : graph_(input.graph),
         issued_(input.issued),
         study_(input.study),
@@ -72,12 +71,16 @@ class LoneFinder {
       while (graph_.families[first].groups != graph_.families[f].groups) ++first;
       same_as_.push_back(static_cast<std::uint32_t>(first));
     }
-    if (of_passes == nullptr) return;
+  }
+  // Of passes.
+  LoneFinder(const StudyJob& input, const RankClasses& classes, CollectivePlanner& planner,
+             const std::set<std::string>& families)
+      : LoneFinder(input, classes, planner) {
     // One more than there are families stands for all of them.
     passes_ = static_cast<std::uint32_t>(graph_.families.size());
     std::set<std::uint32_t> asked;
     for (std::size_t f = 0; f < graph_.families.size(); ++f) {
-      if (of_passes->contains(graph_.families[f].name)) asked.insert(same_as_[f]);
+      if (families.contains(graph_.families[f].name)) asked.insert(same_as_[f]);
     }
     for (std::uint32_t& same : same_as_) same = asked.contains(same) ? passes_ : same;
   }
@@ -323,12 +326,20 @@ bool LoneGroups::any() const {
          });
 }
 
-LoneGroups find_lone_groups(const FoldingInput& input, const RankClasses& classes, CollectivePlanner& planner,
-                            const std::set<std::string>* of_passes) {
-  LoneFinder finder(input, classes, planner, of_passes);
+LoneGroups find_lone_groups(const StudyJob& input, const RankClasses& classes, CollectivePlanner& planner) {
+  LoneFinder finder(input, classes, planner);
   LoneGroups found;
   found.lone_ = finder.find();
-  if (of_passes == nullptr) found.in_turn_ = finder.find_sometimes(found.lone_);
+  found.in_turn_ = finder.find_sometimes(found.lone_);
+  found.passes_others_ = finder.passes_others();
+  return found;
+}
+
+LoneGroups find_lone_passes(const StudyJob& input, const RankClasses& classes, CollectivePlanner& planner,
+                            const std::set<std::string>& families) {
+  LoneFinder finder(input, classes, planner, families);
+  LoneGroups found;
+  found.lone_ = finder.find();
   found.passes_others_ = finder.passes_others();
   found.has_lone_messages_ = finder.are_messages_lone();
   return found;

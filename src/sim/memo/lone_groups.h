@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "sim/collective_plan.h"
-#include "sim/fold/folding_input.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
+#include "sim/plan/study_job.h"
 
 namespace armilla {
 
@@ -38,8 +38,7 @@ class LoneGroups {
   bool contains(std::uint32_t family, std::int32_t group) const {
     return !lone_.empty() && lone_[family][static_cast<std::size_t>(group)];
   }
-  // Likewise of messages between ranks of one program, where these are part of what is looked at: whether
-  // they meet nothing else.
+  // Of what passes send (find_lone_passes): whether messages between ranks of one program meet nothing else.
   bool has_lone_messages() const { return has_lone_messages_; }
   // Groups of the family that are not always lone may be sometimes. None where all that are asked for are
   // lone anyway.
@@ -51,8 +50,10 @@ class LoneGroups {
   bool passes_others(std::uint32_t family) const { return passes_others_[family]; }
 
  private:
-  friend LoneGroups find_lone_groups(const FoldingInput& input, const RankClasses& classes,
-                                     CollectivePlanner& planner, const std::set<std::string>* of_passes);
+  friend LoneGroups find_lone_groups(const StudyJob& input, const RankClasses& classes,
+                                     CollectivePlanner& planner);
+  friend LoneGroups find_lone_passes(const StudyJob& input, const RankClasses& classes,
+                                     CollectivePlanner& planner, const std::set<std::string>& families);
 
   std::vector<std::vector<bool>> lone_;
   std::vector<std::vector<bool>> in_turn_;  // empty: none of the groups is sometimes lone
@@ -60,12 +61,12 @@ class LoneGroups {
   bool has_lone_messages_ = true;
 };
 
-// `of_passes`: what forward and backward passes of a pipeline send besides messages between stages is looked
-// at as one, namely collectives of these families, by name, and messages between ranks of one program. All
-// that one rank sends so is as of one group, whose calls may be under way at once within passes: where no
-// passes overlap these are of one pass, whose messages meet in the same way whenever it begins. No group is
-// sometimes lone then.
-LoneGroups find_lone_groups(const FoldingInput& input, const RankClasses& classes, CollectivePlanner& planner,
-                            const std::set<std::string>* of_passes = nullptr);
+LoneGroups find_lone_groups(const StudyJob& input, const RankClasses& classes, CollectivePlanner& planner);
+// What forward and backward passes of a pipeline send besides messages between stages is looked at as one,
+// namely collectives of these families, by name, and messages between ranks of one program. All that one rank
+// sends so is as of one group, whose calls may be under way at once within passes: where no passes overlap
+// these are of one pass, whose messages meet in the same way whenever it begins. No group is sometimes lone.
+LoneGroups find_lone_passes(const StudyJob& input, const RankClasses& classes, CollectivePlanner& planner,
+                            const std::set<std::string>& families);
 
 }  // namespace armilla

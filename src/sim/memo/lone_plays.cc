@@ -51,14 +51,14 @@ TimeSet::TimeSet(std::vector<Time> ascending) : times_(std::move(ascending)) {
   }
 }
 
-LonePlays::LonePlays(const NativePlay& run, MessageWays& ways)
+LonePlays::LonePlays(const NativePlay& run, KnownPlays& known, MessageWays& ways)
     : graph_(run.graph),
       study_(run.study),
       classes_(run.classes),
       planner_(run.planner),
       ways_(ways),
       shared_dimensions_(run.shared_dimensions),
-      known_(run.known_plays),
+      known_(known),
       run_(known_.runs++) {
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {
@@ -141,8 +141,7 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
   const RankClasses alone = only_group(classes_, call.family, group_class);
   const std::vector<Issued> issued = issued_by(one_node_);
   const Peers no_peers(one_node_);
-  NativeRun run(
-      {one_node_, issued, study_, no_peers, {}, alone, planner_, options, shared_dimensions_, known_});
+  NativeRun run({one_node_, issued, study_, no_peers, {}, alone, planner_, options, shared_dimensions_});
   Moments moments(run);
   run.tell_of_rounds(moments);
   run.play();

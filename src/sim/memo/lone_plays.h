@@ -25,8 +25,8 @@
 #include "ir/study.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/group_members.h"
-#include "sim/fold/rank_classes.h"
 #include "sim/memo/message_ways.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 
@@ -91,8 +91,8 @@ struct KnownPlays {
 
 class LonePlays {
  public:
-  // `run`: whose groups are played; `ways`: of its messages.
-  LonePlays(const NativePlay& run, MessageWays& ways);
+  // `run`: whose groups are played; `known`: from earlier ones; `ways`: of its messages.
+  LonePlays(const NativePlay& run, KnownPlays& known, MessageWays& ways);
   LonePlays(const LonePlays&) = delete;
   LonePlays& operator=(const LonePlays&) = delete;
 

@@ -6,14 +6,14 @@
 
 namespace armilla {
 
-MemoisedCollectives::MemoisedCollectives(const NativePlay& play, const RunContext& context,
+MemoisedCollectives::MemoisedCollectives(const NativePlay& play, KnownPlays& known, const RunContext& context,
                                          GroupTable& groups, CollectiveRunner& runner, RankWalker& walker)
     : context_(context),
       ways_(message_ways(play)),
       lone_(ways_->tells_who_meets() ? find_lone_groups({play.graph, play.issued, play.study, play.peers},
                                                         play.classes, play.planner)
                                      : LoneGroups()),
-      plays_(play, *ways_),
+      plays_(play, known, *ways_),
       groups_(groups),
       runner_(runner),
       walker_(walker),
@@ -305,7 +305,7 @@ void MemoisedCollectives::handle(std::uint64_t id) {
       context_.classes.families[performance.family].groups[performance.group];
   for (std::uint32_t m = 0; m < ranks.size(); ++m) {
     over_[static_cast<std::size_t>(ranks[m])].emplace_back(static_cast<std::uint32_t>(id), m);
-    context_.order.mark(ranks[m], TurnPart::memoised);
+    context_.order.mark(ranks[m], TurnPart::pass);
   }
 }
 

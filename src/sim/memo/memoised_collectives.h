@@ -1,7 +1,7 @@
 // Memoised collectives: an optional pass in front of the collective runner. Collectives of lone groups
 // (sim/memo/lone_groups.h) that all members issue in one round are not played but remembered from a play of
 // their own (sim/memo/lone_plays.h): O(members) instead of O(messages). All others are passed on. Without
-// lone groups it does nothing; the engine knows nothing of it.
+// lone groups it does nothing; the engine knows nothing of it (sim/run/shortened_run.h).
 //
 // A collective of a group that is lone only sometimes holds its links meanwhile (sim/memo/link_uses.h).
 // Before somebody else begins to use one of them, what it has done so far is played by itself with the clock
@@ -36,23 +36,16 @@ namespace armilla {
 struct NativePlay;
 class RankWalker;
 
-class MemoisedCollectives final : public CollectiveExecutor,
-                                  public EventHandler,
-                                  public RoundObserver,
-                                  public RunObserver {
+class MemoisedCollectives final : public EventHandler, public RoundObserver, public RunObserver {
  public:
-  // `runner`: who plays the others.
-  MemoisedCollectives(const NativePlay& play, const RunContext& context, GroupTable& groups,
-                      CollectiveRunner& runner, RankWalker& walker);
+  // `known`: plays of earlier runs; `runner`: who plays the others.
+  MemoisedCollectives(const NativePlay& play, KnownPlays& known, const RunContext& context,
+                      GroupTable& groups, CollectiveRunner& runner, RankWalker& walker);
   MemoisedCollectives(const MemoisedCollectives&) = delete;
   MemoisedCollectives& operator=(const MemoisedCollectives&) = delete;
 
-  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) override;
-  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override {
-    return runner_.missing_member(rank, node);
-  }
-
-  Time beyond(std::int32_t rank, std::uint32_t call) override { return runner_.beyond(rank, call); }
+  // As CollectiveExecutor's.
+  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence);
 
   // Where links are watched.
   void ends(std::int32_t rank, std::uint32_t node) override;

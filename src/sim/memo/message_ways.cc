@@ -8,8 +8,8 @@
 #include "network/message_links.h"
 #include "network/topology.h"
 #include "sim/engine/native_run.h"
-#include "sim/fold/rank_colours.h"
 #include "sim/plan/algorithm_choices.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 namespace {

@@ -56,9 +56,8 @@ struct TwoLeaves {
     CollectivePlanner planner(study.machine, study.collectives, promises_of(study.network));
     const std::vector<Issued> issued = issued_by(graph);
     const RankClasses classes = unfolded(graph);
-    KnownPlays known;
     const Peers peers(graph);
-    const NativePlay play{graph, issued, study, peers, {}, classes, planner, options, 0, known};
+    const NativePlay play{graph, issued, study, peers, {}, classes, planner, options, 0};
     GroupTable groups(graph, classes, planner);
     lone = find_lone_groups({graph, issued, study, peers}, classes, planner);
     look(*message_ways(play), groups);

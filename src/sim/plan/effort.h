@@ -12,8 +12,8 @@
 #include "ir/graph.h"
 #include "ir/issued.h"
 #include "sim/collective_plan.h"
-#include "sim/fold/rank_classes.h"
 #include "sim/link_loads.h"
+#include "sim/plan/rank_classes.h"
 
 namespace armilla {
 

@@ -26,7 +26,7 @@ std::vector<std::uint32_t> families_of(const Graph& graph, const Issued& issued)
 // folded runs, too: what is not seen of one that stands for others could be true of those.
 class RingUsers {
  public:
-  RingUsers(const FoldingInput& input, const Topology& topology, std::uint32_t dimension)
+  RingUsers(const StudyJob& input, const Topology& topology, std::uint32_t dimension)
       : graph_(input.graph),
         issued_(input.issued),
         peers_(input.peers),
@@ -138,7 +138,7 @@ class RingUsers {
 };
 
 // Bit d: messages of nodes, sent by the ranks that are simulated, cross dimension d of the first 32.
-std::uint32_t crossed_by_messages(const FoldingInput& input, const Topology& topology,
+std::uint32_t crossed_by_messages(const StudyJob& input, const Topology& topology,
                                   const RankClasses& classes) {
   const Graph& graph = input.graph;
   std::uint32_t crossed = 0;
@@ -152,7 +152,7 @@ std::uint32_t crossed_by_messages(const FoldingInput& input, const Topology& top
 }
 
 // By dimensions alone, whatever ranks.
-std::uint32_t used_by_several(const FoldingInput& input, const Topology& topology,
+std::uint32_t used_by_several(const StudyJob& input, const Topology& topology,
                               const std::vector<std::vector<std::uint32_t>>& families,
                               const RankClasses& classes, CollectivePlanner& planner) {
   const Graph& graph = input.graph;
@@ -183,7 +183,7 @@ std::uint32_t used_by_several(const FoldingInput& input, const Topology& topolog
 
 }  // namespace
 
-std::uint32_t shared_dimensions(const FoldingInput& input, const RankClasses& classes,
+std::uint32_t shared_dimensions(const StudyJob& input, const RankClasses& classes,
                                 CollectivePlanner& planner) {
   const Graph& graph = input.graph;
   const Topology topology(input.study.machine);

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "sim/collective_plan.h"
-#include "sim/fold/folding_input.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
+#include "sim/plan/study_job.h"
 
 namespace armilla {
 
@@ -19,7 +19,7 @@ inline std::uint16_t sender_of_family(std::uint32_t family) {
 // between the same two neighbours. Dimensions beyond the 32nd, which no machine of a file has, are not looked
 // at. O(issued items + simulated ranks x families); on Rings that more than one
 // sender uses at all, O(ranks x (families + sends) x links of a way).
-std::uint32_t shared_dimensions(const FoldingInput& input, const RankClasses& classes,
+std::uint32_t shared_dimensions(const StudyJob& input, const RankClasses& classes,
                                 CollectivePlanner& planner);
 
 }  // namespace armilla

@@ -10,27 +10,17 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
-#include "collective/algorithm.h"
 #include "cost/cost.h"
 #include "network/network.h"
 #include "read/study.h"
 #include "read/topology.h"
 #include "sim/collective_plan.h"
 #include "study/run.h"
+#include "study/run/prepare.h"
 #include "study/search.h"
 #include "study/search/space.h"
 
 namespace armilla {
-
-void check_names(const Study& study) {
-  check_network(study.network);
-  const auto check = [](const std::vector<std::string>& algorithms, const std::string& where) {
-    for (const std::string& algorithm : algorithms) Algorithm(algorithm, where);
-  };
-  check(study.collectives.algorithms, study.collectives.algorithms_where);
-  for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
-    check(algorithms, where_of(study.collectives, kind));
-}
 
 namespace {
 

@@ -7,12 +7,6 @@
 
 namespace armilla {
 
-struct Study;
-
-// The names of the network and of algorithms, and the network's parameters: what is wrong whatever the plan.
-// Throws Error.
-void check_names(const Study& study);
-
 // Everything of a study that can be wrong before its simulation: it is read, prepared and lowered, and all
 // its components are made. Returns what it is. Throws Error.
 std::string check_study_file(const std::string& path);

@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "base/units_text.h"
+#include "study/profile/event_names.h"
 #include "study/profile/profile_times.h"
-#include "study/run/event_names.h"
 
 namespace armilla {
 namespace {

@@ -22,7 +22,7 @@ constexpr std::int64_t kLayers = 4, kStages = 2;
 // other way round with two computations in the place of each.
 class ExpertLayers {
  public:
-  // `strict`: every step waits for the one before, as calls in one stream do (lower/pipeline/pass_writer.h).
+  // `strict`: every step waits for the one before, as calls in one stream do (lower/shard/pass_writer.h).
   ExpertLayers(std::int64_t exchange, bool strict) : exchange_(exchange) {
     model_.works.push_back({WorkKind::vector, DType::fp32, Flops(10'000'000), Bytes(0), {}});
     BlockShape& shape = model_.shapes.emplace_back();

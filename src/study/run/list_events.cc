@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "ir/issued.h"
-#include "study/run/event_names.h"
+#include "study/profile/event_names.h"
 
 namespace armilla {
 namespace {

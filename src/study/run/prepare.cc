@@ -7,9 +7,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "collective/algorithm.h"
 #include "ir/derived/rank_ranges.h"
 #include "lower/plan.h"
+#include "network/network.h"
 #include "read/read.h"
+#include "sim/collective_plan.h"
 #include "study/profile.h"
 #include "study/run/prepare.h"
 
@@ -89,6 +92,16 @@ Study prepare_study(Study study) {
   fit_machine(study, study.plan.ranks, innermost_block(study.plan));
   settle_host(study.plan, study.machine.device);
   return study;
+}
+
+void check_names(const Study& study) {
+  check_network(study.network);
+  const auto check = [](const std::vector<std::string>& algorithms, const std::string& where) {
+    for (const std::string& algorithm : algorithms) Algorithm(algorithm, where);
+  };
+  check(study.collectives.algorithms, study.collectives.algorithms_where);
+  for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
+    check(algorithms, where_of(study.collectives, kind));
 }
 
 }  // namespace armilla

@@ -7,6 +7,9 @@
 
 namespace armilla {
 
+// The names of the network and of algorithms, and the network's parameters: what is wrong whatever the plan.
+// Throws Error.
+void check_names(const Study& study);
 // What no plan changes: a valid machine, profiles read, and the precision of `study.request` where the
 // machine decides it.
 void prepare_all_but_plan(Study& study);

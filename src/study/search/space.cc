@@ -17,8 +17,8 @@
 #include "lower/sharded_model.h"
 #include "read/read.h"
 #include "read/topology.h"
-#include "study/check/check_study.h"
 #include "study/run.h"
+#include "study/run/prepare.h"
 
 namespace armilla {
 namespace {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/study.h"
 #include "network/message_links.h"
 
 namespace armilla {
@@ -55,5 +56,9 @@ RankClasses one_for_all(const Graph& graph);
 RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::uint32_t group_class);
 // Ranks of equal colour. O(ranks x families).
 RankClasses classes_of(const Graph& graph, std::span<const std::uint32_t> colours);
+
+// What folding over dimensions relies on, and memoising (sim/memo/lone_groups.h): messages meet on links
+// only, and ranks that do the same take the same time, which they never do with jitter.
+bool may_fold(const Study& study);
 
 }  // namespace armilla

@@ -1,4 +1,4 @@
-#include "read/files/gzip.h"
+#include "read/encoding/gzip.h"
 
 #include <fmt/format.h>
 #include <zlib.h>

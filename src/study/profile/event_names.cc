@@ -1,4 +1,4 @@
-#include "study/run/event_names.h"
+#include "study/profile/event_names.h"
 
 namespace armilla {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/memo/kept_parts.h"
+#include "sim/run/kept_parts.h"
 
 namespace armilla {
 

@@ -1,7 +1,9 @@
-#include "sim/fold/rank_classes.h"
+#include "sim/plan/rank_classes.h"
 
 #include <algorithm>
 #include <numeric>
+
+#include "network/network.h"
 
 namespace armilla {
 namespace {
@@ -110,6 +112,10 @@ RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::ui
 
 RankClasses one_for_all(const Graph& graph) {
   return classes_of(graph, std::vector<std::uint32_t>(static_cast<std::size_t>(graph.ranks), 0));
+}
+
+bool may_fold(const Study& study) {
+  return promises_of(study.network).over_dimensions && !(study.what_if.jitter.deviation > 0);
 }
 
 }  // namespace armilla

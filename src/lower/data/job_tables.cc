@@ -1,4 +1,4 @@
-#include "lower/jobs/job_tables.h"
+#include "lower/data/job_tables.h"
 
 #include <fmt/format.h>
 

@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "sim/astra/astra_run.h"
-#include "sim/engine/describe_run.h"
-#include "sim/engine/native_run.h"
-#include "sim/engine/ready_job.h"
 #include "sim/fold/layer_loops.h"
+#include "sim/run/describe_run.h"
+#include "sim/run/ready_job.h"
+#include "sim/run/shortened_run.h"
 
 namespace armilla {
 namespace {
@@ -78,7 +78,7 @@ Result simulated_as_written(const Graph& graph, std::span<const CostModel* const
                             const SimulationOptions& options, RunMemory& memory) {
   check_machine(graph, memory.study(), options);
   const ReadyJob job(graph, options, memory);
-  Result result = played(job.play(costs, options), &NativeRun::result);
+  Result result = played(job.play(costs, options), &ShortenedRun::result);
   describe_run(result, job);
   return result;
 }

@@ -1,4 +1,4 @@
-#include "sim/engine/describe_run.h"
+#include "sim/run/describe_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

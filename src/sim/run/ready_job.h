@@ -11,11 +11,11 @@
 #include "ir/graph.h"
 #include "ir/issued.h"
 #include "ir/study.h"
-#include "sim/engine/native_run.h"
 #include "sim/engine/remote_memory.h"
-#include "sim/fold/rank_classes.h"
-#include "sim/memo/kept_parts.h"
+#include "sim/plan/rank_classes.h"
 #include "sim/plan/senders.h"
+#include "sim/run/kept_parts.h"
+#include "sim/run/shortened_run.h"
 #include "sim/run_memory.h"
 #include "sim/simulate.h"
 
@@ -35,8 +35,8 @@ struct ReadyJob {
   ReadyJob(const ReadyJob&) = delete;
   ReadyJob& operator=(const ReadyJob&) = delete;
 
-  NativePlay play(std::span<const CostModel* const> costs, const SimulationOptions& options) const {
-    return {graph, issued, study, peers, costs, classes, kept.planner, options, shared, kept.plays};
+  ShortenedPlay play(std::span<const CostModel* const> costs, const SimulationOptions& options) const {
+    return {{graph, issued, study, peers, costs, classes, kept.planner, options, shared}, kept.plays};
   }
 
   const Graph& graph;

@@ -1,4 +1,4 @@
-#include "read/files/wire_reader.h"
+#include "read/encoding/wire_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "base/cases_testing.h"
 #include "base/error.h"
 #include "base/error_testing.h"
-#include "sim/engine/simulate_testing.h"
+#include "sim/run/simulate_testing.h"
 
 namespace armilla {
 namespace {

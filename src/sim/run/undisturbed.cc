@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "network/topology.h"
-#include "sim/engine/native_run.h"
-#include "sim/engine/ready_job.h"
-#include "sim/fold/rank_colours.h"
 #include "sim/memo/lone_groups.h"
+#include "sim/plan/rank_classes.h"
+#include "sim/run/ready_job.h"
+#include "sim/run/shortened_run.h"
 
 namespace armilla {
 namespace {
@@ -38,7 +38,7 @@ Result FoldedGraph::simulate(const CostModel& cost, bool intervals,
                              std::span<std::vector<WatchedEnd>> watched) {
   const CostModel* const costs[] = {&cost};
   const SimulationOptions options{.intervals = intervals, .collectives = false, .watched_ends = watched};
-  return played(job_->play(costs, options), &NativeRun::recorded);
+  return played(job_->play(costs, options), &ShortenedRun::recorded);
 }
 
 bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside beside) {
@@ -78,8 +78,8 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
     }
   }
   const LoneGroups lone =
-      find_lone_groups({graph, beside == Beside::messages ? some : job_->issued, study, job_->peers}, classes,
-                       job_->kept.planner, &families);
+      find_lone_passes({graph, beside == Beside::messages ? some : job_->issued, study, job_->peers}, classes,
+                       job_->kept.planner, families);
   if (!lone.has_lone_messages()) return false;
   // Rings serve in another way where several senders use them, be it elsewhere and at other times.
   const std::uint32_t disturbed = beside == Beside::messages ? UINT32_MAX : job_->shared;

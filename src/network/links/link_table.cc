@@ -1,4 +1,4 @@
-#include "network/dimensions/link_table.h"
+#include "network/links/link_table.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include "ir/machine.h"
 #include "ir/result.h"
 #include "ir/study.h"
-#include "sim/engine/ready_job.h"
+#include "sim/run/ready_job.h"
 
 namespace armilla {
 

@@ -10,7 +10,7 @@
 
 namespace armilla {
 
-struct FoldingInput {
+struct StudyJob {
   const Graph& graph;
   std::span<const Issued> issued;  // by its programs
   const Study& study;
