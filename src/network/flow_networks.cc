@@ -25,31 +25,7 @@ constexpr ParameterInfo kFlowRouting = {
     "dimension-order where devices forward; with cc ndp and eqds spray",
     kRoutings};
 
-constexpr std::array kPacketParameters = {
-    kFlowRouting,
-    ParameterInfo{"cc", ParameterType::choice, "", "congestion control; else the file's",
-                  kCongestionControlNames},
-    ParameterInfo{"recovery", ParameterType::choice, "",
-                  "what hosts send again after a loss; else the file's", kLossRecoveries},
-    ParameterInfo{"payload", ParameterType::bytes, "",
-                  "of a packet; else the file's, or 4096B and with TCP 1448B"},
-    ParameterInfo{"timeout", ParameterType::time, "",
-                  "without progress after a loss until a host sends again"},
-    kTimelyParameter,
-    kHpccParameter,
-    kPathsParameter,
-    kWindowParameter,
-    kTrimQueueParameter,
-    kBufferParameter,
-    kXoffParameter,
-    kXonParameter,
-    kFastForwardParameter,
-};
-
-TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
-  set_transport(job, values);
-  return packet_traffic(job);
-}
+constexpr std::array kPacketParameters = with_transport({kFlowRouting});
 
 constexpr std::array kFluidParameters = {
     kFlowRouting,
@@ -60,11 +36,6 @@ constexpr std::array kFluidParameters = {
     ParameterInfo{"weigh-by-latency", ParameterType::boolean, "false",
                   "shares in inverse proportion to the flows' latencies, as SimGrid's"},
 };
-
-TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
-  return flow_traffic(job, {bandwidth_factor_of(values), values.number("latency-factor"),
-                            values.fraction("cross-traffic"), values.boolean("weigh-by-latency")});
-}
 
 // Cable C + r, of C, joins device r with its router, which takes the device's place.
 Interconnect with_routers(Interconnect graph) {
@@ -92,21 +63,88 @@ Interconnect with_routers(Interconnect graph) {
   return graph;
 }
 
+// Each flow for itself, as ns-3 hashes it, is how they go where nothing is chosen.
+std::string flow_routing(bool sprays, const ParameterValues& values, std::string_view otherwise) {
+  if (values.is_set("routing")) return values.choice("routing");
+  return std::string(sprays ? "spray" : otherwise);
+}
+
+// Hosts of `run` do not forward. Where devices do, a router takes the place of each, and the device hangs on
+// it.
+TrafficResult over_ways(FlowJob job, const FlowsOver& over, const ParameterValues& values, bool sprays,
+                        TrafficResult (*run)(FlowJob, const ParameterValues&)) {
+  const bool chosen = sprays || (values.is_set("routing") && values.choice("routing") != "ecmp-ns3");
+  Ways ways(over.machine, {}, flow_routing(sprays, values, "dimension-order"), over.damage);
+  const Interconnect& graph = ways.graph();
+  job.graph = network_graph(graph.devices_forward ? with_routers(graph) : graph);
+  // Links between devices have flow control, and nobody that marks: a host's own link is the wider one.
+  if (graph.devices_forward) job.settings.congestion_control = CongestionControl::none;
+  // Else flows are hashed hop by hop, as in ns-3.
+  if (chosen || graph.devices_forward) {
+    const auto cables = static_cast<std::uint32_t>(graph.cables.size());
+    job.ways = [&ways, &graph, cables, found = FlowWays()](std::int64_t source,
+                                                           std::int64_t destination) mutable {
+      Message message;
+      message.source = static_cast<std::int32_t>(source);
+      message.destination = static_cast<std::int32_t>(destination);
+      const std::span<const Ways::Way> direct = ways.ways(message);
+      if (!graph.devices_forward) return direct;
+      found.clear();
+      // From the device to its router, the way between the routers, and down to the device.
+      for (const Ways::Way& way : direct) {
+        Ways::Way& whole = found.emplace_back();
+        whole.push_back(2 * (cables + static_cast<std::uint32_t>(source)));
+        whole.insert(whole.end(), way.begin(), way.end());
+        whole.push_back(2 * (cables + static_cast<std::uint32_t>(destination)) + 1);
+      }
+      return std::span<const Ways::Way>(found);
+    };
+    job.choice = ways.routing().choice;
+  }
+  TrafficResult result = run(std::move(job), values);
+  if (std::string collision = ways.collision_note(); !collision.empty())
+    result.notes.push_back(std::move(collision));
+  return result;
+}
+
+TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
+  set_transport(job, values);
+  return packet_traffic(job);
+}
+
+TrafficResult run_packet_over(FlowJob job, const FlowsOver& over, const ParameterValues& values) {
+  return over_ways(std::move(job), over, values, sprays(values), run_packet);
+}
+
+TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
+  return flow_traffic(job, {bandwidth_factor_of(values), values.number("latency-factor"),
+                            values.fraction("cross-traffic"), values.boolean("weigh-by-latency")});
+}
+
+TrafficResult run_fluid_over(FlowJob job, const FlowsOver& over, const ParameterValues& values) {
+  return over_ways(std::move(job), over, values, false, run_fluid);
+}
+
+// Devices forward by themselves, by ways of the network's own.
+TrafficResult run_flits_over(FlowJob job, const FlowsOver& over, const ParameterValues& values) {
+  Interconnect links = links_of(over.machine);
+  job.graph = network_graph(over.damage.empty() ? links : with_damage(links, over.damage));
+  return flit_traffic(job, over.machine, over.damage, values);
+}
+
+bool never(const ParameterValues& /*values*/) {
+  return false;
+}
+
 constexpr std::array kFlowNetworks = {
     FlowNetwork{"packet",
                 "Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet, as HPCC's and ASTRA-sim's ns-3",
-                kPacketParameters, run_packet, sprays, nullptr, 400, 15},
-    FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters,
-                run_fluid, nullptr, nullptr, 330, 40},
+                kPacketParameters, true, sprays, run_packet, run_packet_over, 400, 15},
+    FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters, true,
+                never, run_fluid, run_fluid_over, 330, 40},
     FlowNetwork{"flit", "routers with virtual channels and credits, flit by flit, as BookSim and Garnet",
-                kFlitParameters, nullptr, nullptr, flit_traffic, 1150, 24},
+                kFlitParameters, false, never, nullptr, run_flits_over, 1150, 24},
 };
-
-// Each flow for itself, as ns-3 hashes it, is how they go where nothing is chosen.
-std::string flow_routing(const FlowNetwork& row, const ParameterValues& values, std::string_view otherwise) {
-  if (values.is_set("routing")) return values.choice("routing");
-  return std::string(row.sprays != nullptr && row.sprays(values) ? "spray" : otherwise);
-}
 
 // Of all ways of a pair of devices together, on the average of some pairs; each link once.
 double mean_links(Ways& ways, std::int64_t devices) {
@@ -136,7 +174,7 @@ std::span<const FlowNetwork> flow_networks() {
 TrafficResult run_flows(const ComponentChoice& network, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
-  if (row.run == nullptr)
+  if (!row.has_hosts)
     throw Error(network.where, "has no hosts of ns-3, whose file these flows are of",
                 "give the topology with --traffic flow.txt");
   if (values.is_set("routing") && values.choice("routing") != "ecmp-ns3")
@@ -157,45 +195,7 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
     }
     return result;
   };
-  if (row.run_over != nullptr) {
-    job.graph = network_graph(damage.empty() ? links_of(machine) : with_damage(links_of(machine), damage));
-    return with_numbers(row.run_over(job, machine, damage, values));
-  }
-  const bool sprays = row.sprays != nullptr && row.sprays(values);
-  const bool chosen = sprays || (values.is_set("routing") && values.choice("routing") != "ecmp-ns3");
-  Ways ways(machine, {}, flow_routing(row, values, "dimension-order"), damage);
-  const Interconnect& graph = ways.graph();
-  // Hosts of these networks do not forward. Where devices do, a router takes the place of each, and the
-  // device hangs on it.
-  job.graph = network_graph(graph.devices_forward ? with_routers(graph) : graph);
-  // Links between devices have flow control, and nobody that marks: a host's own link is the wider one.
-  if (graph.devices_forward) job.settings.congestion_control = CongestionControl::none;
-  // Else flows are hashed hop by hop, as in ns-3.
-  if (chosen || graph.devices_forward) {
-    const auto cables = static_cast<std::uint32_t>(graph.cables.size());
-    job.ways = [&ways, &graph, cables, found = FlowWays()](std::int64_t source,
-                                                           std::int64_t destination) mutable {
-      Message message;
-      message.source = static_cast<std::int32_t>(source);
-      message.destination = static_cast<std::int32_t>(destination);
-      const std::span<const Ways::Way> direct = ways.ways(message);
-      if (!graph.devices_forward) return direct;
-      found.clear();
-      // From the device to its router, the way between the routers, and down to the device.
-      for (const Ways::Way& way : direct) {
-        Ways::Way& whole = found.emplace_back();
-        whole.push_back(2 * (cables + static_cast<std::uint32_t>(source)));
-        whole.insert(whole.end(), way.begin(), way.end());
-        whole.push_back(2 * (cables + static_cast<std::uint32_t>(destination)) + 1);
-      }
-      return std::span<const Ways::Way>(found);
-    };
-    job.choice = ways.routing().choice;
-  }
-  TrafficResult result = row.run(std::move(job), values);
-  if (std::string collision = ways.collision_note(); !collision.empty())
-    result.notes.push_back(std::move(collision));
-  return with_numbers(std::move(result));
+  return with_numbers(row.run_over(std::move(job), {machine, damage}, values));
 }
 
 void check_memory(const ComponentChoice& network, const Machine& machine, std::span<const DamagedLink> damage,
@@ -204,8 +204,8 @@ void check_memory(const ComponentChoice& network, const Machine& machine, std::s
   const ParameterValues values(row.name, row.parameters, network.parameters);
   constexpr double kMostOfFlow = 10'000;
   if (static_cast<double>(flows) * kMostOfFlow <= static_cast<double>(left.value)) return;
-  Ways ways(machine, {}, flow_routing(row, values, machine.graph.empty() ? "dimension-order" : "ecmp"),
-            damage);
+  const std::string_view otherwise = machine.graph.empty() ? "dimension-order" : "ecmp";
+  Ways ways(machine, {}, flow_routing(row.sprays(values), values, otherwise), damage);
   const double each =
       std::max(row.bytes_of_flow + row.bytes_of_link * mean_links(ways, ways.graph().devices()),
                static_cast<double>(bytes_after));

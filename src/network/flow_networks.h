@@ -13,16 +13,23 @@
 
 namespace armilla {
 
+// The links of a machine, some of them damaged.
+struct FlowsOver {
+  const Machine& machine;
+  std::span<const DamagedLink> damage;
+};
+
 struct FlowNetwork {
   std::string_view name, help;
   std::span<const ParameterInfo> parameters;
-  // Settings that were given as parameters go before the job's own. nullptr: runs over machines only.
+  // Of ns-3, so that it can run over a job's graph.
+  bool has_hosts;
+  // Whether flows take all ways where no routing is given.
+  bool (*sprays)(const ParameterValues& values);
+  // Settings that were given as parameters go before the job's own. Over the job's graph, of those
+  // with hosts.
   TrafficResult (*run)(FlowJob job, const ParameterValues& values);
-  // Whether flows take all ways where no routing is given; nullptr: never.
-  bool (*sprays)(const ParameterValues& values) = nullptr;
-  // Over the machine as it is: devices forward by themselves, by ways of the network's own.
-  TrafficResult (*run_over)(const FlowJob& job, const Machine& machine, std::span<const DamagedLink> damage,
-                            const ParameterValues& values) = nullptr;
+  TrafficResult (*run_over)(FlowJob job, const FlowsOver& over, const ParameterValues& values);
   // Roughly what memory a flow takes while all run, as measured: bytes, and more for each link that one of
   // its ways crosses.
   double bytes_of_flow = 0, bytes_of_link = 0;

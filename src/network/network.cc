@@ -32,34 +32,13 @@ constexpr std::array kFlowParameters = {
     ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
 };
 
-constexpr std::array kPacketNetworkParameters = {
-    ParameterInfo{"cc", ParameterType::choice, "", "congestion control of the devices; else dcqcn",
-                  kCongestionControlNames},
-    ParameterInfo{
-        "recovery", ParameterType::choice, "",
-        "what devices send again after a loss; else go-back-n, and selective where packets of a message "
-        "take several ways",
-        kLossRecoveries},
-    ParameterInfo{
-        "timeout", ParameterType::time, "",
-        "without progress after a loss until a device sends again; else 67 ms, with TCP 200 ms, with "
-        "ndp and eqds 1 ms"},
-    kTimelyParameter,
-    kHpccParameter,
-    kPathsParameter,
-    kWindowParameter,
-    kTrimQueueParameter,
-    kFastForwardParameter,
-    ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
-    kBufferParameter,
-    kXoffParameter,
-    kXonParameter,
+constexpr std::array kPacketNetworkParameters = with_transport({
     ParameterInfo{
         "routing", ParameterType::choice, "",
         "which ways messages take over a graph: armilla list routings; else ecmp, with ndp and eqds spray",
         kRoutings},
     ParameterInfo{"seed", ParameterType::count, "", "of marks, losses, trims and names of paths; else 1"},
-};
+});
 
 constexpr std::array kNetworks = {
     NetworkInfo{"analytical",

@@ -5,6 +5,9 @@
 // docs/models/packet.md has the equations.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -83,43 +86,63 @@ PacketOutcome simulate_packets(const FlowJob& job);
 // The same as a report.
 TrafficResult packet_traffic(const FlowJob& job);
 
-// Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout,
-// timely-timestamps, hpcc, paths, window, trim-queue, payload, buffer, xoff, xon.
 inline constexpr std::string_view kCongestionControlNames =
     "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp|ndp|eqds";
-inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
-inline constexpr ParameterInfo kTimelyParameter = {
-    "timely-timestamps", ParameterType::boolean, "",
-    "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"};
-inline constexpr ParameterInfo kHpccParameter = {"hpcc", ParameterType::choice, "",
-                                                 "HPCC as published and in ns-3, or as htsim has it, whose "
-                                                 "windows follow averages of the whole flow; else "
-                                                 "published",
-                                                 "published|htsim"};
-inline constexpr ParameterInfo kXoffParameter = {
-    "xoff", ParameterType::bytes, "",
-    "with RoCE: bytes of an input from which a switch pauses its link (PFC), whatever room there is; else by "
-    "what is left of its buffer"};
-inline constexpr ParameterInfo kXonParameter = {
-    "xon", ParameterType::bytes, "",
-    "with xoff: bytes at which it lets the link go on; else 3072B below xoff"};
-inline constexpr ParameterInfo kPathsParameter = {
-    "paths", ParameterType::count, "",
-    "with ndp and eqds: names of paths that packets of a flow take in turn, which switches hash; else 256"};
-inline constexpr ParameterInfo kWindowParameter = {
-    "window", ParameterType::count, "",
-    "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than its link "
-    "takes in a round trip"};
-inline constexpr ParameterInfo kTrimQueueParameter = {
-    "trim-queue", ParameterType::count, "",
-    "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; else 50"};
+// What hosts and switches do, for `set_transport`, of jobs and of flows alone. Where files of ns-3 say it,
+// what is not given is theirs.
+inline constexpr std::array kTransportParameters = {
+    ParameterInfo{"cc", ParameterType::choice, "",
+                  "congestion control of the hosts; else that of ns-3's file, or dcqcn",
+                  kCongestionControlNames},
+    ParameterInfo{
+        "recovery", ParameterType::choice, "",
+        "what hosts send again after a loss; else what ns-3's file says, or go-back-n, and selective "
+        "where packets of a message take several ways",
+        "go-back-n|go-back-0|selective"},
+    ParameterInfo{
+        "timeout", ParameterType::time, "",
+        "without progress after a loss until a host sends again; else that of ns-3's file, or 67 ms, "
+        "with TCP 200 ms, with ndp and eqds 1 ms"},
+    ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
+                  "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
+    ParameterInfo{"hpcc", ParameterType::choice, "",
+                  "HPCC as published and in ns-3, or as htsim has it, whose windows follow averages of the "
+                  "whole flow; else published",
+                  "published|htsim"},
+    ParameterInfo{
+        "paths", ParameterType::count, "",
+        "with ndp and eqds: names of paths that packets of a flow take in turn, which switches hash; "
+        "else 256"},
+    ParameterInfo{
+        "window", ParameterType::count, "",
+        "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than "
+        "its link takes in a round trip"},
+    ParameterInfo{"trim-queue", ParameterType::count, "",
+                  "with ndp and eqds: packets of data that a port holds until it cuts what comes to its "
+                  "headers; else 50"},
+    ParameterInfo{"fast-forward", ParameterType::boolean, "false",
+                  "count the packets of flows that go on alike instead of playing them "
+                  "(docs/models/fast_forward.md)"},
+    ParameterInfo{"payload", ParameterType::bytes, "",
+                  "of a packet; else that of ns-3's file, or 4096B, with TCP 1448B"},
+    ParameterInfo{"buffer", ParameterType::bytes, "",
+                  "of a switch, that its ports share, beyond what each has for itself; else 32MiB"},
+    ParameterInfo{
+        "xoff", ParameterType::bytes, "",
+        "with RoCE: bytes of an input from which a switch pauses its link (PFC), whatever room there "
+        "is; else by what is left of its buffer"},
+    ParameterInfo{"xon", ParameterType::bytes, "",
+                  "with xoff: bytes at which it lets the link go on; else 3072B below xoff"},
+};
 
-inline constexpr ParameterInfo kBufferParameter = {
-    "buffer", ParameterType::bytes, "",
-    "of a switch, that its ports share, beyond what each has for itself; else 32MiB"};
-inline constexpr ParameterInfo kFastForwardParameter = {
-    "fast-forward", ParameterType::boolean, "false",
-    "count the packets of flows that go on alike instead of playing them (docs/models/fast_forward.md)"};
+// The same and others.
+template <std::size_t N>
+constexpr auto with_transport(const ParameterInfo (&others)[N]) {
+  std::array<ParameterInfo, kTransportParameters.size() + N> all{};
+  const auto next = std::ranges::copy(kTransportParameters, all.begin()).out;
+  std::ranges::copy(others, next);
+  return all;
+}
 
 // Packets that take several ways come in any order: selective, and no other, where `recovery` is not given.
 // The job's usual settings, where it asks for them, go before what it has, and what is given before those.
