@@ -109,7 +109,10 @@ UNNAMED_NAMESPACE = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.M | 
 MAX_LINES = 800
 MAX_SOURCES = 15
 # Pages whose names of code must be those of today's tree; the second column of a table row is its module.
-TREE_PAGES = ("docs/architecture.md", "docs/extending.md")
+TREE_PAGES = ("docs/architecture.md", "docs/extending.md", "docs/rooms.md")
+# A page about all rooms begins its rows with them.
+ROOM_ROW = re.compile(r"\| `([\w/]+)` \|")
+ROOMS_PAGE = "docs/rooms.md"
 
 # The public interface is what src/armilla.h includes. These are installed beside it, because public headers
 # include them: each only where a forward declaration would not do (docs/architecture.md).
@@ -189,6 +192,8 @@ def check(root):
     check_doors(root, violations)
     check_included(root, violations)
     check_functions(root, violations)
+    if (root / ROOMS_PAGE).is_file():
+        check_rooms_page(root / ROOMS_PAGE, root, violations)
     pages = [root / page for page in TREE_PAGES if (root / page).is_file()]
     if pages:
         paths, words = names_of_tree(root)
@@ -362,6 +367,14 @@ def names_of_tree(root):
             text = path.read_text(encoding="utf-8", errors="ignore")
             words.update(IDENTIFIER.findall(re.sub(r"//.*", "", text) if path.suffix in (".h", ".cc") else text))
     return paths, words
+
+
+def check_rooms_page(page, root, violations):
+    """Reports folders of sources without a row of their own."""
+    rows = set(ROOM_ROW.findall(page.read_text(encoding="utf-8")))
+    for path in sorted(path for path in (root / "src").rglob("*") if path.is_dir()):
+        if relative(path, root / "src") not in rows and (any(path.glob("*.h")) or any(path.glob("*.cc"))):
+            violations.append(Violation(relative(page, root), 1, f"has no row for {relative(path, root / 'src')}"))
 
 
 def check_tree_page(page, paths, words, root, violations):

@@ -68,6 +68,12 @@ class Includes(unittest.TestCase):
         ):
             self.assertEqual(violations(IR | made | {"src/ir/model.cc": text}), found)
 
+    def test_page_of_rooms(self):
+        rooms = IR | {"src/ir/low/low.h": HEADER, "docs/rooms.md": "| `ir` | all |\n"}
+        self.assertEqual(violations(rooms), ["docs/rooms.md:1: has no row for ir/low"])
+        rooms["docs/rooms.md"] += "| `ir/low` | some |\n"
+        self.assertEqual(violations(rooms), [])
+
     def test_circles_of_rooms(self):
         top, low, mid = "src/ir/top/top.h", "src/ir/low/low.h", "src/ir/mid/mid.h"
         chain = {top: HEADER + '#include "ir/mid/mid.h"\n', mid: HEADER + '#include "ir/low/low.h"\n'}

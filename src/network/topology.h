@@ -4,9 +4,10 @@
 // neighbour the shorter way round (clockwise, towards higher coordinates, when both are equal),
 // FullyConnected in one hop, Switch up and down.
 //
-// This is the one place that knows what a kind of dimension means. Whoever plans, folds or evaluates asks
-// here what messages meet on their way; a new kind answers these questions and its steps in
-// `Topology::advance`.
+// This is the one place that knows what a kind of dimension means for messages. Whoever plans, folds or
+// evaluates asks here what they meet on their way; a new kind answers these questions and its steps in
+// `Topology::advance`. Which cables it is made of is for links_of (ir/machine.h) to say, which numbers them,
+// and for Ways::number_of (network/routing/ways.h), which finds them again.
 #pragma once
 
 #include <algorithm>

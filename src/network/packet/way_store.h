@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/huge_pages.h"
+#include "base/splitmix.h"
 
 namespace armilla {
 
@@ -78,8 +79,8 @@ class WayStore {
   struct Hash {
     std::size_t operator()(const std::vector<std::uint32_t>& words) const {
       std::uint64_t hash = words.size();
-      for (const std::uint32_t word : words) hash = (hash ^ hash >> 29 ^ word) * 0x9e3779b97f4a7c15U;
-      return hash ^ hash >> 32;
+      for (const std::uint32_t word : words) hash = hash_with(hash, word);
+      return hash;
     }
   };
 

@@ -1,5 +1,7 @@
 #include "sim/engine/messenger.h"
 
+#include "base/splitmix.h"
+
 namespace armilla {
 
 Messenger::Messenger(const RunContext& context, bool rendezvous)
@@ -25,8 +27,7 @@ std::size_t Messenger::Hash::operator()(const Channel& channel) const {
                                    std::uint64_t{static_cast<std::uint32_t>(channel.source)} << 32 |
                                        static_cast<std::uint32_t>(channel.destination),
                                    static_cast<std::uint64_t>(channel.bytes.value)}) {
-    hash = (hash ^ part) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 29;
+    hash = hash_with(hash, part);
   }
   return hash;
 }

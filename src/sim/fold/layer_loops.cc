@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/splitmix.h"
 #include "sim/engine/successors.h"
 
 namespace armilla {
@@ -109,10 +110,6 @@ class LayerLoops {
   }
 
  private:
-  static std::uint64_t mixed(std::uint64_t hash, std::uint64_t part) {
-    hash = (hash ^ part) * 0x9e3779b97f4a7c15;
-    return hash ^ hash >> 29;
-  }
   std::uint64_t payload(std::uint32_t node) const {
     const std::uint64_t payload = program_.payload[node];
     switch (program_.kind[node]) {
@@ -125,10 +122,11 @@ class LayerLoops {
     }
   }
   std::uint64_t feature(std::uint32_t node) const {
-    std::uint64_t hash = mixed(static_cast<std::uint64_t>(program_.kind[node]), payload(node));
-    hash = mixed(hash, static_cast<std::uint64_t>(program_.phase[node]) << 8 |
-                           static_cast<std::uint64_t>(program_.lane[node]));
-    for (const std::uint32_t dependence : program_.dependences(node)) hash = mixed(hash, node - dependence);
+    std::uint64_t hash = hash_with(static_cast<std::uint64_t>(program_.kind[node]), payload(node));
+    hash = hash_with(hash, static_cast<std::uint64_t>(program_.phase[node]) << 8 |
+                               static_cast<std::uint64_t>(program_.lane[node]));
+    for (const std::uint32_t dependence : program_.dependences(node))
+      hash = hash_with(hash, node - dependence);
     return hash;
   }
   // Whether a node is the one a period before again.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "base/splitmix.h"
 #include "sim/engine/compute_times.h"
 #include "sim/fold/link_classes.h"
 #include "sim/fold/rank_conflicts.h"
@@ -115,7 +116,7 @@ class Colouring {
   void refine() {
     for (std::uint32_t before = 0; before != count_ && count_ < colours_.size();) {
       before = count_;
-      for (std::size_t rank = 0; rank < colours_.size(); ++rank) hashes_[rank] = mix(colours_[rank]);
+      for (std::size_t rank = 0; rank < colours_.size(); ++rank) hashes_[rank] = splitmix(colours_[rank]);
       // All sums: the order in which a rank's surroundings are listed is none that it could notice.
       for (const TypedGroup& group : messages_.groups.groups) see_group(group);
       see_nodes();
@@ -172,7 +173,7 @@ class Colouring {
     if (way.addressing == Addressing::shift) {
       Rotations::visit(
           static_cast<std::size_t>(lines.size),
-          [&](std::size_t i) { return mix(colour(rank_at(static_cast<std::int64_t>(i)))); },
+          [&](std::size_t i) { return splitmix(colour(rank_at(static_cast<std::int64_t>(i)))); },
           [&](std::size_t i, std::uint64_t seen) {
             hash(rank_at(static_cast<std::int64_t>(i))) += salted(kRotation, name, seen);
           });
@@ -222,7 +223,7 @@ class Colouring {
       }
       // A sum over hops: on a graph a message has all links of its way at once, at shares that no order
       // changes.
-      hash(message.source) += mix(way);
+      hash(message.source) += splitmix(way);
       hash(message.destination) += salted(kHeard, message.channel, source);
     }
   }
@@ -234,7 +235,7 @@ class Colouring {
     std::fill(table_.begin(), table_.end(), Slot{});
     count_ = 0;
     for (std::size_t rank = 0; rank < hashes_.size(); ++rank) {
-      std::size_t at = mix(hashes_[rank]) & (slots - 1);
+      std::size_t at = splitmix(hashes_[rank]) & (slots - 1);
       while (table_[at].used && table_[at].hash != hashes_[rank]) at = (at + 1) & (slots - 1);
       if (!table_[at].used) table_[at] = {hashes_[rank], count_++, true};
       colours_[rank] = table_[at].colour;

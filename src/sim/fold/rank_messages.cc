@@ -234,7 +234,7 @@ class FinderOverDimensions : Finder {
       routed_in_[link.dimension] = true;
       found_.hops.push_back({link.owner, name});
     });
-    signature(source) += mix(hash);
+    signature(source) += splitmix(hash);
     add_routed(source, destination, names, first);
   }
   // A message that uses its source's own link in a dimension, and no other but one to its destination alone.
@@ -371,7 +371,7 @@ class FinderOverGraph : Finder {
              next->destination == first->destination;
            ++next)
         hash = mix_in(hash, next->channel);
-      signature(first->source) += mix(hash);
+      signature(first->source) += splitmix(hash);
       first = next;
     }
   }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/splitmix.h"
 #include "network/message_links.h"
 #include "network/topology.h"
 #include "sim/collective_plan.h"
@@ -63,16 +64,9 @@ RankMessages find_messages(const StudyJob& input, CollectivePlanner& planner);
 // On those of a graph.
 RankMessages find_messages_on(MessageLinks& links, const StudyJob& input, CollectivePlanner& planner);
 
-// Spreads a number over 64 bits; `mix_in` joins several.
-inline std::uint64_t mix(std::uint64_t value) {
-  value ^= value >> 32;
-  value *= 0xe9846af9b1a615d;
-  value ^= value >> 32;
-  value *= 0xe9846af9b1a615d;
-  return value ^ value >> 28;
-}
+// What is known, and another number: hashes stand for colours, and all of their bits count.
 inline std::uint64_t mix_in(std::uint64_t hash, std::uint64_t value) {
-  return mix(hash * 0x9e3779b97f4a7c15 + value + 1);
+  return splitmix(hash * 0x9e3779b97f4a7c15U + value + 1);
 }
 
 }  // namespace armilla

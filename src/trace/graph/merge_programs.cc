@@ -4,22 +4,20 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/splitmix.h"
+
 namespace armilla {
 namespace {
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9E3779B97F4A7C15U;
-  return hash ^ hash >> 29;
-}
 
 // Kinds, lanes and layers are left to the comparison: programs that differ in these alone are rare.
 std::uint64_t hash_of(const Program& program) {
   std::uint64_t hash = program.size();
   for (std::uint32_t node = 0; node < program.size(); ++node) {
-    hash = mixed(hash, program.payload[node]);
-    hash = mixed(hash, static_cast<std::uint64_t>(program.name[node]) << 32 | program.first_dependence[node]);
+    hash = hash_with(hash, program.payload[node]);
+    hash = hash_with(hash,
+                     static_cast<std::uint64_t>(program.name[node]) << 32 | program.first_dependence[node]);
   }
-  for (const std::uint32_t dependence : program.dependence) hash = mixed(hash, dependence);
+  for (const std::uint32_t dependence : program.dependence) hash = hash_with(hash, dependence);
   return hash;
 }
 

@@ -5,14 +5,15 @@
 #include <bit>
 #include <utility>
 
+#include "base/splitmix.h"
 #include "network/packet/transport/transport.h"
 
 namespace armilla::packets {
 
 std::size_t StateHash::operator()(const State& words) const {
   std::uint64_t hash = words.size();
-  for (const std::uint64_t word : words) hash = (hash ^ hash >> 29 ^ word) * 0x9e3779b97f4a7c15U;
-  return hash ^ hash >> 32;
+  for (const std::uint64_t word : words) hash = hash_with(hash, word);
+  return hash;
 }
 
 PatternStates::PatternStates(Parts& parts)
