@@ -101,6 +101,13 @@ struct BeyondSchedule {
   double total() const { return launch + steps + bytes + within; }
 };
 
+// What plans are made for. Machine and options must outlive who keeps it.
+struct PlannedFor {
+  const Machine& machine;
+  const CollectiveOptions& options;
+  NetworkPromises network;
+};
+
 struct PhaseLoad;
 class AlgorithmChoices;
 class CollectiveLibrary;
@@ -118,8 +125,8 @@ class CollectivePlanner {
   CollectivePlanner(const CollectivePlanner&) = delete;
   CollectivePlanner& operator=(const CollectivePlanner&) = delete;
 
-  const Machine& machine() const { return machine_; }
-  const CollectiveOptions& options() const { return options_; }
+  const Machine& machine() const { return given_.machine; }
+  const CollectiveOptions& options() const { return given_.options; }
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
   // Another graph has other groups. Nothing else that is remembered depends on the graph.
   void forget_groups() { layouts_.clear(); }
@@ -183,9 +190,7 @@ class CollectivePlanner {
   // And which algorithm each dimension takes, for a chunk of it.
   using PlanKey = std::tuple<ShapeKey, ChunkWay, AlgorithmPicks, Bytes>;  // of a chunk; last, of its call
 
-  const Machine& machine_;
-  const CollectiveOptions& options_;
-  bool over_dimensions_;  // NetworkPromises's
+  PlannedFor given_;
   std::unique_ptr<const AlgorithmChoices> choices_;
   std::unique_ptr<const CollectiveLibrary> library_;
   std::unique_ptr<PlanMaker> maker_;

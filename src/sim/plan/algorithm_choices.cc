@@ -98,12 +98,8 @@ void check_switches(const Machine& machine) {
 
 }  // namespace
 
-AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptions& options,
-                                   const NetworkPromises& network)
-    : machine_(machine),
-      measured_(options.measured),
-      // Its distances are of no account where nothing but dimensions is known.
-      over_dimensions_(network.over_dimensions) {
+AlgorithmChoices::AlgorithmChoices(const PlannedFor& given) : given_(given) {
+  const auto& [machine, options, network] = given_;
   const bool grows_trees = network.grows_trees;
   const bool reduces = network.reduces_in_switches();
   check_switches(machine);
@@ -159,7 +155,7 @@ AlgorithmChoices::AlgorithmChoices(const Machine& machine, const CollectiveOptio
           Algorithm other{std::string(name), where};
           // Within a node, whose protocols are known, the library's trees are chains.
           const bool climbs = name == kForOtherNumbers || name == kForManyOthers;
-          const bool chains = climbs && d == 0 && measured_ && !dimension.protocols.empty();
+          const bool chains = climbs && d == 0 && given_.options.measured && !dimension.protocols.empty();
           if (other.performs(kind) && !chains) add(std::move(other));
         }
       }
@@ -205,11 +201,14 @@ std::vector<AlgorithmPicks> AlgorithmChoices::possible(std::span<const Collectiv
     seen |= std::uint32_t{1} << phase.dimension;
     const Choice& choice = choices_.at(phase.kind)[phase.dimension];
     const std::size_t usual = possible.size();
-    const Dimension& dimension = machine_.dimensions[phase.dimension];
-    const bool library_known = measured_ && (dimension.in_switch || !dimension.protocols.empty());
+    const Dimension& dimension = given_.machine.dimensions[phase.dimension];
+    const bool library_known =
+        given_.options.measured && (dimension.in_switch || !dimension.protocols.empty());
     for (AlgorithmPicks pick = 1; pick <= choice.others.size(); ++pick) {
+      // Distances are of no account where nothing but dimensions is known.
       if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension], library_known,
-                 over_dimensions_, measured_ && phase.dimension > 0 && !dimension.protocols.empty()))
+                 given_.network.over_dimensions,
+                 given_.options.measured && phase.dimension > 0 && !dimension.protocols.empty()))
         continue;
       for (std::size_t i = 0; i < usual; ++i)
         possible.push_back(possible[i] | pick << kPickBits * phase.dimension);
@@ -232,8 +231,8 @@ std::optional<std::uint32_t> AlgorithmChoices::reducing_dimensions(CollectiveKin
     return std::ranges::any_of(
         kinds, [&](CollectiveKind phase) { return choices_.at(phase)[number].usual.in_switch(); });
   };
-  for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
-    if (machine_.dimensions[d].in_switch) {
+  for (std::uint32_t d = 0; d < given_.machine.dimensions.size(); ++d) {
+    if (given_.machine.dimensions[d].in_switch) {
       reducing |= std::uint32_t{1} << d;
     } else if (any_in_switch(d)) {
       return std::nullopt;
@@ -242,7 +241,7 @@ std::optional<std::uint32_t> AlgorithmChoices::reducing_dimensions(CollectiveKin
     }
   }
   // Flat groups go over all dimensions.
-  if (!everywhere && any_in_switch(machine_.dimensions.size())) return std::nullopt;
+  if (!everywhere && any_in_switch(given_.machine.dimensions.size())) return std::nullopt;
   return reducing;
 }
 

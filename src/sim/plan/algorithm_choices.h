@@ -50,7 +50,7 @@ class AlgorithmChoices {
 
   // Throws Error when the algorithms named by the options do not exist or do not fit the machine's dimensions
   // and the network.
-  AlgorithmChoices(const Machine& machine, const CollectiveOptions& options, const NetworkPromises& network);
+  explicit AlgorithmChoices(const PlannedFor& given);
 
   // That `picks` take for a phase; of all dimensions together the one for flat groups.
   const Algorithm& taken(CollectiveKind kind, std::uint32_t dimension, AlgorithmPicks picks) const;
@@ -79,9 +79,7 @@ class AlgorithmChoices {
   static constexpr std::size_t kMostOthers = (1 << kPickBits) - 1;
   static constexpr std::uint32_t kMostPicked = 63 / kPickBits;
 
-  const Machine& machine_;
-  const bool measured_;         // the library is taken as it is where the machine knows it
-  const bool over_dimensions_;  // NetworkPromises's
+  PlannedFor given_;
   // Per kind, one per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Choice>> choices_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>

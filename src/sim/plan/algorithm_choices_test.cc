@@ -31,7 +31,7 @@ TEST(AlgorithmChoices, PerformTheirKindInEveryDimension) {
   CollectiveOptions wish;
   wish.algorithms = {"double-binary-tree"};
   for (const CollectiveOptions& options : {CollectiveOptions(), wish}) {
-    const AlgorithmChoices choices(machine, options, {.over_dimensions = true});
+    const AlgorithmChoices choices({machine, options, {.over_dimensions = true}});
     for (const CollectiveKind kind : kCollectiveKinds) {
       for (const AlgorithmPicks picks : kAllPicks) {
         for (std::uint32_t d = 0; d < machine.dimensions.size(); ++d)
@@ -51,7 +51,7 @@ TEST(AlgorithmChoices, ManyMembersDoAllTheSame) {
     machine.dimensions = {
         {"nodes", DimensionKind::switched, members, gigabytes_per_second(1), microseconds(1)}};
     const CollectiveOptions options;
-    const AlgorithmChoices choices(machine, options, {.over_dimensions = over_dimensions});
+    const AlgorithmChoices choices({machine, options, {.over_dimensions = over_dimensions}});
     const CollectivePhase phase{0, kind, Bytes(1 << 20)};
     std::vector<std::string_view> found;
     for (const AlgorithmPicks picks : choices.possible({&phase, 1}, GroupShape{{members}, members}))
@@ -73,7 +73,7 @@ TEST(AlgorithmChoices, AreTheWishAloneWhereThereIsOne) {
   const Machine machine = three_kinds();
   CollectiveOptions options;
   options.algorithms = {"double-binary-tree"};
-  const AlgorithmChoices choices(machine, options, {.over_dimensions = true});
+  const AlgorithmChoices choices({machine, options, {.over_dimensions = true}});
   EXPECT_FALSE(choices.are_several());
   EXPECT_EQ(choices.taken(CollectiveKind::all_reduce, 1, 0b111111).name(), "double-binary-tree");
   EXPECT_FALSE(choices.replaced(CollectiveKind::all_reduce, 1));
@@ -83,7 +83,8 @@ TEST(AlgorithmChoices, AreTheWishAloneWhereThereIsOne) {
 
 TEST(AlgorithmChoices, CombineEachDimensionsWithEachOthers) {
   const Machine machine = three_kinds();
-  const AlgorithmChoices choices(machine, {}, {.over_dimensions = true});
+  const CollectiveOptions options;
+  const AlgorithmChoices choices({machine, options, {.over_dimensions = true}});
   const GroupShape shape{{8, 6, 1}, 48};
   const CollectivePhase phases[] = {{0, CollectiveKind::reduce_scatter, Bytes(1 << 20)},
                                     {1, CollectiveKind::all_reduce, Bytes(1 << 17)},
@@ -104,16 +105,17 @@ TEST(AlgorithmChoices, CombineEachDimensionsWithEachOthers) {
 
 TEST(AlgorithmChoices, KnowWhoseSwitchesReduce) {
   const Machine machine = three_kinds();
-  const AlgorithmChoices choices(machine, {}, {.over_dimensions = true});
+  const CollectiveOptions usual;
+  const AlgorithmChoices choices({machine, usual, {.over_dimensions = true}});
   EXPECT_EQ(choices.reducing_dimensions(CollectiveKind::all_reduce), 0b001U);
   EXPECT_FALSE(choices.climb());
   // Where it says nothing of switches that an algorithm asks to reduce, nobody knows.
   CollectiveOptions options;
   options.algorithms = {"nvls", "nvls", "ring"};
-  const AlgorithmChoices wished(machine, options, {.over_dimensions = true});
+  const AlgorithmChoices wished({machine, options, {.over_dimensions = true}});
   EXPECT_EQ(wished.reducing_dimensions(CollectiveKind::all_reduce), std::nullopt);
   options.algorithms = {"nvls", "ring", "ring"};
-  EXPECT_EQ(AlgorithmChoices(machine, options, {.over_dimensions = true})
+  EXPECT_EQ(AlgorithmChoices({machine, options, {.over_dimensions = true}})
                 .reducing_dimensions(CollectiveKind::all_reduce),
             0b001U);
 }
@@ -123,7 +125,7 @@ TEST(AlgorithmChoices, KnowWhoseSwitchesReduceInPhases) {
   const Machine machine = three_kinds();
   CollectiveOptions options;
   options.algorithms_by_kind[CollectiveKind::reduce_scatter] = {"ring", "nvls", "ring"};
-  const AlgorithmChoices choices(machine, options, {.over_dimensions = true});
+  const AlgorithmChoices choices({machine, options, {.over_dimensions = true}});
   for (const CollectiveKind kind :
        {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::reduce})
     EXPECT_EQ(choices.reducing_dimensions(kind), std::nullopt) << name_of(kind);
@@ -136,14 +138,14 @@ TEST(AlgorithmChoices, NamedByKindMayBeginInASwitch) {
   const Machine machine = three_kinds();
   CollectiveOptions options;
   options.algorithms_by_kind[CollectiveKind::all_reduce] = {"nvls", "ring", "ring"};
-  const AlgorithmChoices choices(machine, options, {.over_dimensions = true});
+  const AlgorithmChoices choices({machine, options, {.over_dimensions = true}});
   EXPECT_EQ(choices.taken(CollectiveKind::all_reduce, 0, 0).name(), "nvls");
   EXPECT_EQ(choices.taken(CollectiveKind::all_reduce, kAllDimensions, 0).name(), "ring");
   EXPECT_EQ(choices.replaced(CollectiveKind::all_reduce, kAllDimensions), "nvls");
   // Where all dimensions are taken as one, it is what was asked for.
   options.algorithms_by_kind[CollectiveKind::all_reduce] = {"nvls"};
   options.decomposition = Decomposition::flat;
-  EXPECT_NE(error_of([&] { AlgorithmChoices(machine, options, {.over_dimensions = true}); }), "no error");
+  EXPECT_NE(error_of([&] { AlgorithmChoices({machine, options, {.over_dimensions = true}}); }), "no error");
 }
 
 // What is no wish of the user's is the library's to decide, and only where its figures were measured.

@@ -55,12 +55,10 @@ const CollectiveOptions& checked(const CollectiveOptions& options) {
 
 CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
                                      const NetworkPromises& network)
-    : machine_(machine),
-      options_(checked(options)),
-      over_dimensions_(network.over_dimensions),
-      choices_(std::make_unique<AlgorithmChoices>(machine, options, network)),
-      library_(std::make_unique<CollectiveLibrary>(machine, options, network, *choices_)),
-      maker_(std::make_unique<PlanMaker>(machine, options, network, *choices_, *library_)),
+    : given_{machine, checked(options), network},
+      choices_(std::make_unique<AlgorithmChoices>(given_)),
+      library_(std::make_unique<CollectiveLibrary>(given_, *choices_)),
+      maker_(std::make_unique<PlanMaker>(given_, *choices_, *library_)),
       // The library's rings and trees, too, are chosen by size.
       chooses_by_size_(choices_->are_several() || (machine.dimensions.size() > 1 && has_no_wish(options))) {}
 
@@ -73,8 +71,8 @@ const std::set<std::string>& CollectivePlanner::substitutions() const {
 const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t family, std::int32_t group) {
   const auto [found, fresh] = layouts_.try_emplace({family, group});
   if (fresh) {
-    found->second = lay_out(graph.families[family].groups[static_cast<std::size_t>(group)], machine_);
-    found->second.shape = shape(shape_of(found->second, machine_));
+    found->second = lay_out(graph.families[family].groups[static_cast<std::size_t>(group)], given_.machine);
+    found->second.shape = shape(shape_of(found->second, given_.machine));
   }
   return found->second;
 }
@@ -84,11 +82,11 @@ std::uint32_t CollectivePlanner::shape(const GroupShape& shape) {
 }
 
 bool CollectivePlanner::chooses_chunks(const CollectiveCall& call, std::uint32_t shape) const {
-  return !options_.chunks && library_->flat_rings(call.kind, maker_->shape(shape)) <= 1;
+  return !given_.options.chunks && library_->flat_rings(call.kind, maker_->shape(shape)) <= 1;
 }
 
 std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t shape) {
-  if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
+  if (given_.options.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *given_.options.chunks);
   const auto [found, fresh] = chunk_counts_.try_emplace(key_of(call, shape));
   if (fresh) {
     const std::int64_t rings = library_->flat_rings(call.kind, maker_->shape(shape));
@@ -96,15 +94,15 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
     const std::int64_t all_rings = (kFewestChunks + rings - 1) / rings * rings;
     found->second = std::clamp<std::int64_t>(
         call.bytes.value, 1,
-        chooses_chunks(call, shape) ? choose_chunks(phase_loads(call, shape), options_.active_chunks)
+        chooses_chunks(call, shape) ? choose_chunks(phase_loads(call, shape), given_.options.active_chunks)
                                     : all_rings);
   }
   return found->second;
 }
 
 std::uint32_t CollectivePlanner::turns(const CollectiveCall& call) const {
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(std::min(call.bytes.value, options_.chunks.value_or(kTurns)), 1, kTurns));
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+      std::min(call.bytes.value, given_.options.chunks.value_or(kTurns)), 1, kTurns));
 }
 
 std::int64_t CollectivePlanner::size_class(const CollectiveCall& call) const {
@@ -131,7 +129,7 @@ std::vector<ChunkLoads> CollectivePlanner::phase_loads(const CollectiveCall& cal
     for (const PlannedPhase& phase : plan.phases) {
       if (phase.dimension == kAllDimensions && !phase.in_trees) return {{}};
     }
-    loads[order] = loads_of(plan, machine_);
+    loads[order] = loads_of(plan, given_.machine);
   }
   return loads;
 }
@@ -160,12 +158,12 @@ Time CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_
   const std::vector<ChunkLoads> loads = phase_loads(call, shape);
   record.limit = CollectiveLimit::latency;
   if (loads.front().empty()) return Time(0);
-  const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
+  const ChunkEstimate own = estimate_chunks(loads, record.chunks, given_.options.active_chunks);
   record.limit = own.delay;
   // Advice is given only where it is worth a tenth.
   if (!chooses_chunks(call, shape)) {
-    const std::int64_t better = choose_chunks(loads, options_.active_chunks);
-    if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
+    const std::int64_t better = choose_chunks(loads, given_.options.active_chunks);
+    if (estimate_chunks(loads, better, given_.options.active_chunks).total < kMuchFaster * own.total)
       record.better_chunks = better;
   }
   return later(from_seconds(own.total), overhead(call, shape));
@@ -226,12 +224,12 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
     text += phase.algorithm;
     if (phase.in_trees) text += " in trees of switches";
     if (phase.dimension != kAllDimensions) {
-      text += fmt::format(" on {}", machine_.dimensions[phase.dimension].name);
+      text += fmt::format(" on {}", given_.machine.dimensions[phase.dimension].name);
       if (phase.members == PhaseMembers::root_block) text += " (the root's)";
       if (phase.members == PhaseMembers::other_blocks) text += " (the others')";
       if (phase.crossing == Crossing::rings) text += " (as rings)";
       if (phase.crossing == Crossing::trees) text += " (as trees)";
-    } else if (machine_.dimensions.size() > 1) {
+    } else if (given_.machine.dimensions.size() > 1) {
       text += " over all dimensions";
     }
   }
@@ -250,7 +248,8 @@ AlgorithmPicks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_
   if (const CollectiveCall made = library_->as_made(call, shape.ranks); made.kind != call.kind)
     return picks(made, shape_number);
   // Without a choice nothing is estimated, which is most of what planning costs.
-  if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
+  if (!chooses_by_size_ || given_.options.decomposition == Decomposition::flat || shape.sizes.empty())
+    return 0;
   const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
   if (fresh) found->second = fastest(call, shape_number);
   return found->second;
@@ -290,11 +289,12 @@ AlgorithmPicks CollectivePlanner::fastest(const CollectiveCall& call, std::uint3
   ChunkLoads usual;
   for (const AlgorithmPicks taken : possible) {
     const CollectivePlan plan = maker_->make(call, shape_number, call.bytes, {}, taken);
-    const ChunkLoads loads = loads_of(plan, machine_);
+    const ChunkLoads loads = loads_of(plan, given_.machine);
     if (taken == 0) usual = loads;
     double alike = 0;  // seconds that NCCL counts for bytes where both carry as much
     const bool gains = std::ranges::all_of(plan.phases, [&](const PlannedPhase& phase) {
-      const std::optional<CollectiveProtocol>& in_switch = machine_.dimensions[phase.dimension].in_switch;
+      const std::optional<CollectiveProtocol>& in_switch =
+          given_.machine.dimensions[phase.dimension].in_switch;
       if (taken == 0 || !in_switch || phase.algorithm != in_switch->name) return true;
       const double busy = busy_on(loads, phase.dimension);
       if (call.kind == CollectiveKind::barrier || busy < busy_on(usual, phase.dimension)) return true;
@@ -305,9 +305,11 @@ AlgorithmPicks CollectivePlanner::fastest(const CollectiveCall& call, std::uint3
     });
     if (!gains) continue;
     const std::span<const ChunkLoads> ways(&loads, 1);
-    const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
-    double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
-                     (options_.measured ? library_->beyond(plan, call.bytes, shape).total() : 0) + alike;
+    const std::int64_t count =
+        given_.options.chunks.value_or(choose_chunks(ways, given_.options.active_chunks));
+    double seconds = estimate_chunks(ways, count, given_.options.active_chunks).total +
+                     (given_.options.measured ? library_->beyond(plan, call.bytes, shape).total() : 0) +
+                     alike;
     // Where the library's steps are taken for a schedule's, rings and what is played for them differ by no
     // more than what is estimated of chunks, and by how many messages there are to play.
     constexpr double kAboutAlike = 1.001;
@@ -332,7 +334,8 @@ Time CollectivePlanner::held_by_protocol(const CollectiveCall& call, std::uint32
 const BeyondSchedule& CollectivePlanner::beyond(const CollectiveCall& call, std::uint32_t shape) {
   static constexpr BeyondSchedule kNothing{};
   if (call.custom >= 0 || library_->as_made(call, 1).kind == CollectiveKind::barrier) return kNothing;
-  if (!options_.measured && (over_dimensions_ || !has_cables(machine_))) return kNothing;
+  if (!given_.options.measured && (given_.network.over_dimensions || !has_cables(given_.machine)))
+    return kNothing;
   const auto [found, fresh] = beyond_.try_emplace(key_of(call, shape));
   if (fresh)
     found->second = library_->beyond(maker_->make(call, shape, call.bytes, {}, picks(call, shape)),
@@ -345,10 +348,10 @@ Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& l
   const BeyondSchedule& own = beyond(call, layout.shape);
   double seconds = own.launch + own.steps;
   if (!loads.front().empty())
-    return from_seconds(seconds +
-                        estimate_chunks(loads, chunks(call, layout.shape), options_.active_chunks).latency);
+    return from_seconds(
+        seconds + estimate_chunks(loads, chunks(call, layout.shape), given_.options.active_chunks).latency);
   // Of a flat call: of its steps, each from a member to the next, on average.
-  const Topology topology(machine_);
+  const Topology topology(given_.machine);
   for (const PlannedPhase& phase : plan(call, layout, 0).phases) {
     double ways = 0;
     for (std::int32_t here = 0; here < phase.schedule->ranks; ++here) {
@@ -357,7 +360,7 @@ Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& l
                             rank_at(phase, layout, layout.ranks.front(), 0, there), Bytes(1),
                             phase.dimension};
       topology.for_each_link(message, [&](const LinkId& link, const Position& /*beyond*/) {
-        ways += in_seconds(machine_.dimensions[link.dimension].latency);
+        ways += in_seconds(given_.machine.dimensions[link.dimension].latency);
       });
     }
     Dimension flat;
@@ -369,7 +372,7 @@ Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& l
   // Chunks beyond what may be under way at once wait for a slot, and pay the latency once more.
   const double rounds =
       std::ceil(static_cast<double>(chunks(call, layout.shape)) /
-                static_cast<double>(options_.active_chunks *
+                static_cast<double>(given_.options.active_chunks *
                                     library_->flat_rings(call.kind, maker_->shape(layout.shape))));
   return from_seconds(seconds * rounds);
 }

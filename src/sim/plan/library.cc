@@ -212,7 +212,8 @@ CollectiveCall CollectiveLibrary::as_made(const CollectiveCall& call, std::int64
     made.bytes = Bytes(std::llround(static_cast<double>(call.bytes.value) / share_sent(members)));
     return made;
   }
-  if (call.kind != CollectiveKind::barrier || !options_.measured || !has_no_wish(options_)) return call;
+  if (call.kind != CollectiveKind::barrier || !given_.options.measured || !has_no_wish(given_.options))
+    return call;
   CollectiveCall made = call;
   made.kind = CollectiveKind::all_reduce;
   made.bytes = Bytes(4);
@@ -221,7 +222,7 @@ CollectiveCall CollectiveLibrary::as_made(const CollectiveCall& call, std::int64
 
 std::uint32_t CollectiveLibrary::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
   const bool goes_round = kind != CollectiveKind::all_to_all && kind != CollectiveKind::barrier;
-  if (!goes_round || !has_no_wish(options_)) return 1;
+  if (!goes_round || !has_no_wish(given_.options)) return 1;
   return std::min(kMostRings, most_rings(shape));
 }
 
@@ -231,8 +232,8 @@ std::uint32_t CollectiveLibrary::flat_rings(CollectiveKind kind, const GroupShap
 Crossing CollectiveLibrary::cross(CollectivePhase& phase, const CollectiveCall& call, Bytes bytes,
                                   const GroupShape& shape, AlgorithmPicks taken) const {
   Crossing crossing = Crossing::hierarchy;
-  if (!options_.measured || !has_no_wish(options_) || bytes < Bytes(1)) return crossing;
-  const Dimension& dimension = machine_.dimensions[phase.dimension];
+  if (!given_.options.measured || !has_no_wish(given_.options) || bytes < Bytes(1)) return crossing;
+  const Dimension& dimension = given_.machine.dimensions[phase.dimension];
   const std::int64_t inside = members_inside(shape, phase.dimension), nodes = shape.sizes[phase.dimension];
   const Algorithm& chosen = choices_.taken(phase.kind, phase.dimension, taken);
   if (inside == 1 || dimension.protocols.empty() || chosen.in_switch()) return crossing;
@@ -272,15 +273,15 @@ std::vector<BeyondSchedule> CollectiveLibrary::ways(const PlannedPhase& phase, B
   const std::uint32_t crossed = flat ? 1 : phase.dimension;
   const std::int64_t inside = flat ? 1 : members_inside(shape, phase.dimension);
   const std::int64_t ranks = flat ? nodes_in(shape) : phase.schedule->ranks;
-  const Dimension& dimension = machine_.dimensions[crossed];
+  const Dimension& dimension = given_.machine.dimensions[crossed];
   const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
   const CollectiveProtocol plain{"", Time(0), Time(0)};
-  const std::span<const CollectiveProtocol> protocols = by_switch ? std::span(&*dimension.in_switch, 1)
-                                                        : options_.measured && !dimension.protocols.empty()
-                                                            ? std::span(dimension.protocols)
-                                                            : std::span(&plain, 1);
+  const std::span<const CollectiveProtocol> protocols =
+      by_switch                                                 ? std::span(&*dimension.in_switch, 1)
+      : given_.options.measured && !dimension.protocols.empty() ? std::span(dimension.protocols)
+                                                                : std::span(&plain, 1);
   // Of the dimension's bandwidth: what the network moves the schedule's bytes with.
-  const double moved = over_dimensions_ ? phase.attained : 1;
+  const double moved = given_.network.over_dimensions ? phase.attained : 1;
   // The root of a reduction sends nothing.
   const RankSchedule& member =
       phase.schedule->of(phase.kind == CollectiveKind::reduce ? phase.schedule->ranks - 1 : 0);
@@ -293,7 +294,7 @@ std::vector<BeyondSchedule> CollectiveLibrary::ways(const PlannedPhase& phase, B
   double bytes = std::max(sent, from_switch);
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
   if (flat) bytes /= flat_rings(phase.kind, shape);
-  const double within = options_.measured && !flat && !by_switch && !phase.in_trees
+  const double within = given_.options.measured && !flat && !by_switch && !phase.in_trees
                             ? moved_within(phase, dimension, all, shape)
                             : 0;
   const bool exchanges = phase.kind == CollectiveKind::all_to_all;
@@ -324,21 +325,22 @@ std::vector<BeyondSchedule> CollectiveLibrary::ways(const PlannedPhase& phase, B
 bool CollectiveLibrary::steps_hold_latency(const PlannedPhase& phase) const {
   if (phase.dimension == kAllDimensions || phase.dimension == 0 || phase.kind == CollectiveKind::all_to_all)
     return false;
-  const Dimension& dimension = machine_.dimensions[phase.dimension];
+  const Dimension& dimension = given_.machine.dimensions[phase.dimension];
   const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
-  return options_.measured && has_no_wish(options_) && !dimension.protocols.empty() && !by_switch;
+  return given_.options.measured && has_no_wish(given_.options) && !dimension.protocols.empty() && !by_switch;
 }
 
 // What of the call's time that latency is.
 double CollectiveLibrary::latency_between_nodes(const CollectivePlan& plan) const {
-  ChunkLoads loads = loads_of(plan, machine_);
+  ChunkLoads loads = loads_of(plan, given_.machine);
   const std::span<const ChunkLoads> ways(&loads, 1);
-  const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
-  const double all = estimate_chunks(ways, count, options_.active_chunks).total;
+  const std::int64_t count =
+      given_.options.chunks.value_or(choose_chunks(ways, given_.options.active_chunks));
+  const double all = estimate_chunks(ways, count, given_.options.active_chunks).total;
   for (std::size_t p = 0; p < plan.phases.size(); ++p) {
     if (steps_hold_latency(plan.phases[p])) loads[p].latency = loads[p].latency_behind = 0;
   }
-  return all - estimate_chunks(ways, count, options_.active_chunks).total;
+  return all - estimate_chunks(ways, count, given_.options.active_chunks).total;
 }
 
 // One kernel does all phases, by the protocols that together take least: one that starts late costs nothing

@@ -19,10 +19,9 @@ namespace armilla {
 
 class CollectiveLibrary {
  public:
-  // All must outlive it.
-  CollectiveLibrary(const Machine& machine, const CollectiveOptions& options, const NetworkPromises& network,
-                    const AlgorithmChoices& choices)
-      : machine_(machine), options_(options), over_dimensions_(network.over_dimensions), choices_(choices) {}
+  // `choices` must outlive it.
+  CollectiveLibrary(const PlannedFor& given, const AlgorithmChoices& choices)
+      : given_(given), choices_(choices) {}
 
   // What the library makes of a call among so many members: of a barrier an all-reduce of one element. Of a
   // broadcast whose roots take turns, what all of them make together: an all-gather in which every member
@@ -43,9 +42,7 @@ class CollectiveLibrary {
   bool steps_hold_latency(const PlannedPhase& phase) const;
   double latency_between_nodes(const CollectivePlan& plan) const;
 
-  const Machine& machine_;
-  const CollectiveOptions& options_;
-  bool over_dimensions_;  // NetworkPromises's
+  PlannedFor given_;
   const AlgorithmChoices& choices_;
 };
 

@@ -37,7 +37,7 @@ std::uint32_t PlanMaker::number(const GroupShape& shape) {
 
 const MemberOrder* PlanMaker::order_of(std::uint32_t shape, std::uint32_t ring) {
   const auto [found, fresh] = member_orders_.try_emplace(shape);
-  if (fresh) found->second = orders_of_rings(shapes_[shape], machine_.dimensions.front().cables);
+  if (fresh) found->second = orders_of_rings(shapes_[shape], given_.machine.dimensions.front().cables);
   const MemberOrder& order = found->second[ring];
   // None for rank order, so that the groups of most jobs need no look-up for every message.
   return std::ranges::is_sorted(order.member_at) ? nullptr : &order;
@@ -51,12 +51,12 @@ std::vector<std::vector<std::uint32_t>> PlanMaker::orders(CollectiveKind kind,
   std::vector<std::uint32_t> order(shape.sizes.size()), rings;
   for (std::uint32_t d = 0; d < order.size(); ++d) {
     order[d] = d;
-    if (shape.sizes[d] > 1 && passes_others(machine_.dimensions[d])) rings.push_back(d);
+    if (shape.sizes[d] > 1 && passes_others(given_.machine.dimensions[d])) rings.push_back(d);
   }
   std::vector<std::vector<std::uint32_t>> found = {order};
   const bool rotates = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
                        kind == CollectiveKind::all_gather;
-  if (!rotates || options_.decomposition != Decomposition::multi_axis) return found;
+  if (!rotates || given_.options.decomposition != Decomposition::multi_axis) return found;
   for (std::size_t shift = 1; shift < rings.size(); ++shift) {
     for (std::size_t i = 0; i < rings.size(); ++i) order[rings[i]] = rings[(i + shift) % rings.size()];
     found.push_back(order);
@@ -65,12 +65,12 @@ std::vector<std::vector<std::uint32_t>> PlanMaker::orders(CollectiveKind kind,
 }
 
 double PlanMaker::attained(std::uint32_t shape, std::uint32_t dimension, CollectiveKind kind) {
-  const Dimension& whole = machine_.dimensions[dimension];
+  const Dimension& whole = given_.machine.dimensions[dimension];
   if (whole.cables.empty()) return 1;
   const auto [found, fresh] = attained_.try_emplace({shape, dimension, kind});
   if (fresh) {
-    const Bandwidth rate =
-        attained_on_cables(whole, shapes_[shape].places[dimension], kind, machine_.device.host_bandwidth);
+    const Bandwidth rate = attained_on_cables(whole, shapes_[shape].places[dimension], kind,
+                                              given_.machine.device.host_bandwidth);
     found->second = rate.value / whole.bandwidth.value;
   }
   return found->second;
@@ -117,16 +117,16 @@ CollectivePlan PlanMaker::make(const CollectiveCall& call, std::uint32_t shape_n
                             root,       static_cast<std::int32_t>(way.turn), false};
     // Smaller blocks than a quarter of what a link moves in a message's latency, of two links, only wait.
     if (dimension != kAllDimensions) {
-      const Dimension& own = machine_.dimensions[dimension];
+      const Dimension& own = given_.machine.dimensions[dimension];
       request.least_block = Bytes(std::llround(in_seconds(own.latency) / 2 * own.bandwidth.value));
     }
-    const bool climbs = chosen.in_switch() && grows_trees_;
+    const bool climbs = chosen.in_switch() && given_.network.grows_trees;
     request.tree = climbs;
     if (climbs) request.chunk = 0;
     const Schedule& made = schedule(chosen, request);
     if (const auto wished = choices_.replaced(phase.kind, dimension)) {
       const bool performs =
-          Algorithm(*wished, options_.algorithms_where).performs(phase.kind);  // it was not for that
+          Algorithm(*wished, given_.options.algorithms_where).performs(phase.kind);  // it was not for that
       substitutions_.insert(
           fmt::format("algorithm '{}' {} {}: '{}' is used instead", *wished,
                       performs ? "runs in switches, none of which serves" : "cannot perform",
@@ -138,7 +138,7 @@ CollectivePlan PlanMaker::make(const CollectiveCall& call, std::uint32_t shape_n
     return planned;
   };
   if (shape.ranks < 2) return plan;
-  if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
+  if (given_.options.decomposition == Decomposition::flat || shape.sizes.empty()) {
     const MemberOrder* const order =
         library_.flat_rings(call.kind, shape) > 1 ? order_of(shape_number, way.order) : nullptr;
     const std::int32_t root =
@@ -158,13 +158,13 @@ CollectivePlan PlanMaker::make(const CollectiveCall& call, std::uint32_t shape_n
     planned.attained = attained(shape_number, phase.dimension, phase.kind);
     // Rings take several ways at once; what other algorithms send takes the cables between its ends.
     const bool on_rings = planned.algorithm == "ring" && phase.kind != CollectiveKind::all_to_all;
-    if (on_rings && !machine_.dimensions[phase.dimension].cables.empty())
+    if (on_rings && !given_.machine.dimensions[phase.dimension].cables.empty())
       planned.share = static_cast<float>(planned.attained);
     // NCCL's NVLSTree gives back the sums on channels of their own.
     const bool gives_back =
         call.kind == CollectiveKind::all_reduce && phase.kind == CollectiveKind::all_gather;
     if (gives_back && choices_.taken(phase.kind, phase.dimension, taken).in_switch())
-      planned.queue = static_cast<std::uint32_t>(machine_.dimensions.size());
+      planned.queue = static_cast<std::uint32_t>(given_.machine.dimensions.size());
   }
   return plan;
 }
@@ -174,9 +174,9 @@ std::vector<CollectivePhase> PlanMaker::phases_of(const CollectiveCall& call, By
                                                   AlgorithmPicks taken) const {
   if ((taken & AlgorithmChoices::kOverAllLines) != 0)
     return decompose_over_all_lines(call.kind, bytes, shape.sizes);
-  const std::vector<CollectivePhase> phases =
-      decompose(call.kind, bytes, shape.sizes, options_.decomposition, orders(call.kind, shape)[way.order]);
-  if (!has_no_wish(options_)) return phases;
+  const std::vector<CollectivePhase> phases = decompose(
+      call.kind, bytes, shape.sizes, given_.options.decomposition, orders(call.kind, shape)[way.order]);
+  if (!has_no_wish(given_.options)) return phases;
   // Where switches add up pieces and return them, some channels scatter while others gather: a phase each.
   std::vector<CollectivePhase> apart;
   for (const CollectivePhase& phase : phases) {
@@ -196,11 +196,11 @@ std::vector<CollectivePhase> PlanMaker::phases_of(const CollectiveCall& call, By
 
 bool PlanMaker::may_go_over_all_lines(CollectiveKind kind, const GroupShape& shape) const {
   if (!has_root(kind)) return false;
-  if (!has_no_wish(options_)) return false;
+  if (!has_no_wish(given_.options)) return false;
   std::int64_t larger = 0;
   for (std::size_t d = 0; d < shape.sizes.size(); ++d) {
     if (shape.sizes[d] < 2) continue;
-    if (passes_others(machine_.dimensions[d])) return false;
+    if (passes_others(given_.machine.dimensions[d])) return false;
     ++larger;
   }
   return larger == 2;

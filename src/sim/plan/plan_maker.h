@@ -27,14 +27,9 @@ namespace armilla {
 
 class PlanMaker {
  public:
-  // All must outlive it.
-  PlanMaker(const Machine& machine, const CollectiveOptions& options, const NetworkPromises& network,
-            const AlgorithmChoices& choices, const CollectiveLibrary& library)
-      : machine_(machine),
-        options_(options),
-        grows_trees_(network.grows_trees),
-        choices_(choices),
-        library_(library) {}
+  // `choices` and `library` must outlive it.
+  PlanMaker(const PlannedFor& given, const AlgorithmChoices& choices, const CollectiveLibrary& library)
+      : given_(given), choices_(choices), library_(library) {}
 
   // Numbers shapes from 0; a shape stays where it is.
   std::uint32_t number(const GroupShape& shape);
@@ -60,9 +55,7 @@ class PlanMaker {
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
 
-  const Machine& machine_;
-  const CollectiveOptions& options_;
-  bool grows_trees_;  // NetworkPromises's
+  PlannedFor given_;
   const AlgorithmChoices& choices_;
   const CollectiveLibrary& library_;
   std::map<GroupShape, std::uint32_t> shape_numbers_;
