@@ -69,8 +69,7 @@ class AstraNetwork : public Network {
       uses.push_back({fmt::format("average of the links of dimension {}", d), d, links, each,
                       time_to_move(each, bandwidth), bandwidth});
     }
-    std::stable_sort(uses.begin(), uses.end(),
-                     [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });
+    put_busiest_first(uses);
     return uses;
   }
 

@@ -120,6 +120,10 @@ std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Netwo
   return info.make(setup, ParameterValues(info.name, info.parameters, choice.parameters));
 }
 
+void put_busiest_first(std::vector<LinkUse>& uses) {
+  std::ranges::stable_sort(uses, std::ranges::greater(), &LinkUse::busy);
+}
+
 const LinkClasses& each_link_itself() {
   static const LinkClasses none;
   return none;

@@ -172,6 +172,9 @@ class Network {
   virtual std::vector<Bytes> sent_by_first_rank() const { return {}; }
 };
 
+// For Network::links. Those that were busy for as long stay in their order, the same in every report.
+void put_busiest_first(std::vector<LinkUse>& uses);
+
 struct NetworkInfo {
   std::string_view name;
   std::string_view help;

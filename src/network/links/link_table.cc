@@ -132,9 +132,7 @@ std::vector<LinkUse> LinkTable::used() const {
       }
     }
   }
-  // Stable: links that were busy for as long stay in the order of dimensions and owners in every report.
-  std::stable_sort(uses.begin(), uses.end(),
-                   [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });
+  put_busiest_first(uses);
   return uses;
 }
 

@@ -438,8 +438,7 @@ std::vector<LinkUse> Ways::used(std::span<const NetworkSums::Carried> carried,
                     carried[link].bytes, carried[link].busy, links()[link].figures.bandwidth,
                     carried[link].shared, carried[link].senders});
   }
-  std::stable_sort(uses.begin(), uses.end(),
-                   [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });
+  put_busiest_first(uses);
   return uses;
 }
 

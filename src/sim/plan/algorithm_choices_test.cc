@@ -159,7 +159,7 @@ TEST(CollectiveLibrary, MakesAnAllReduceOfABarrierWhereItsFiguresCount) {
                                              {true, true, CollectiveKind::barrier}}) {
     options.measured = measured;
     if (wish) options.algorithms = {"ring"};
-    const AlgorithmChoices choices(machine, options, network);
+    const AlgorithmChoices choices({machine, options, network});
     const CollectiveLibrary library(machine, options, network, choices);
     EXPECT_EQ(library.as_made(barrier, 4).kind, kind);
     EXPECT_EQ(library.as_made({.kind = CollectiveKind::broadcast, .bytes = Bytes(8)}, 4).bytes, Bytes(8));
@@ -171,7 +171,7 @@ TEST(CollectiveLibrary, LetsAllMembersSendWhatBroadcastsInTurnDo) {
   const Machine machine = three_kinds();
   const NetworkPromises network{.over_dimensions = true};
   const CollectiveOptions options;
-  const AlgorithmChoices choices(machine, options, network);
+  const AlgorithmChoices choices({machine, options, network});
   const CollectiveLibrary library(machine, options, network, choices);
   const CollectiveCall made =
       library.as_made({.kind = CollectiveKind::broadcast, .bytes = Bytes(3000), .takes_turns = true}, 4);
@@ -185,14 +185,14 @@ TEST(CollectiveLibrary, SharesAFlatCallAmongAsManyRingsAsTheSmallestNodeHasMembe
   CollectiveOptions options;
   const GroupShape shape{.sizes = {}, .ranks = 9, .in_nodes = {4, 0, 1, 2, 3, 5, 0, 1, 2, 3, 4}};
   {
-    const AlgorithmChoices choices(machine, options, network);
+    const AlgorithmChoices choices({machine, options, network});
     const CollectiveLibrary library(machine, options, network, choices);
     EXPECT_EQ(library.flat_rings(CollectiveKind::all_reduce, shape), most_rings(shape));
     EXPECT_GT(most_rings(shape), 1U);
     EXPECT_EQ(library.flat_rings(CollectiveKind::all_to_all, shape), 1U);
   }
   options.algorithms = {"ring"};
-  const AlgorithmChoices choices(machine, options, network);
+  const AlgorithmChoices choices({machine, options, network});
   const CollectiveLibrary library(machine, options, network, choices);
   EXPECT_EQ(library.flat_rings(CollectiveKind::all_reduce, shape), 1U);
 }
