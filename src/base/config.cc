@@ -226,6 +226,13 @@ Config Config::parse(std::string_view text, const std::string& name, const std::
   return over(std::move(document), overrides, expand);
 }
 
+Config Config::parse_json(std::string_view text, const std::string& name) {
+  auto document = std::make_shared<Document>();
+  document->file = name;
+  document->root = parse_yaml(text, name, "JSON");
+  return over(std::move(document), {}, {});
+}
+
 Config Config::with(const std::vector<Override>& overrides, const Expand& expand) const {
   auto document = std::make_shared<Document>();
   document->file = document_->file;

@@ -59,6 +59,8 @@ class Config {
   // through a scalar which `expand` knows nothing of.
   static Config parse(std::string_view text, const std::string& name,
                       const std::vector<Override>& overrides = {}, const Expand& expand = {});
+  // A text that its author knows as JSON: what is wrong with it is said in that word.
+  static Config parse_json(std::string_view text, const std::string& name);
   static Config read(const std::string& path, const std::vector<Override>& overrides = {},
                      const Expand& expand = {});
   // The whole document that this value belongs to with more overrides over its own, as a document of its own

@@ -119,6 +119,12 @@ TEST(Config, SyntaxErrorsAreLocated) {
       "f.yaml: holds more than one document\n  hint: keep one, without '---' between parts in YAML and with "
       "nothing after the last brace in JSON");
   EXPECT_EQ(parse_error(std::string("a: 1\0", 5)), "f.yaml: is a binary file, not YAML");
+  const auto json_error = [](const std::string& text) {
+    return error_of([&] { Config::parse_json(text, "f.json"); });
+  };
+  EXPECT_EQ(json_error("{\"a\": [1\n"),
+            "f.json:2:1: not valid JSON: a '[' is not closed\n  hint: is a ']' or a comma missing?");
+  EXPECT_EQ(json_error(std::string("{}\0", 3)), "f.json: is a binary file, not JSON");
 }
 
 TEST(Config, OverridesReplaceAndAdd) {

@@ -4,8 +4,9 @@
 //   armilla: error: WHERE: MESSAGE
 //     hint: HINT
 // and turned into exit code 2. `where` is file:line:column, a key path or a flag, and may be empty. `keys`
-// are those of a study file that could be changed, the likeliest first ("plan.tensor"): who knows what the
-// user gave puts the error there (lower/plan.h).
+// are those of a study file that could be changed, the likeliest first ("plan.tensor"), and with them all
+// that the message names: who knows what the user gave puts the error there (lower/plan.h), and a search
+// tells by them what stands in the way.
 #pragma once
 
 #include <exception>

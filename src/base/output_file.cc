@@ -192,7 +192,7 @@ void refuse_inputs(const std::vector<std::string>& paths, const std::vector<std:
 
 void check_target_folder(const std::string& path) {
   if (path == kStandardOutput)
-    throw Error(path, "is standard output, no folder", "a folder of that name is ./-");
+    throw Error(path, "is standard output, not a folder", "a folder of that name is ./-");
   std::filesystem::path there = path;
   while (there.has_relative_path() && !is_there(there)) there = there.parent_path();
   const std::string folder = there.empty() ? "." : there.string();

@@ -320,9 +320,21 @@ std::string with_separators(std::int64_t n) {
   return digits;
 }
 
+namespace {
+
+std::string_view ending_of(std::int64_t count, std::string_view noun) {
+  if (count == 1) return "";
+  return noun.ends_with("ch") || noun.ends_with("ss") ? "es" : "s";
+}
+
+}  // namespace
+
 std::string counted(std::int64_t count, std::string_view noun) {
-  const std::string_view ending = noun.ends_with("ch") ? "es" : "s";
-  return fmt::format("{} {}{}", with_separators(count), noun, count == 1 ? "" : ending);
+  return fmt::format("{} {}{}", with_separators(count), noun, ending_of(count, noun));
+}
+
+std::string typed_count(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, ending_of(count, noun));
 }
 
 }  // namespace armilla

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "base/units_text.h"
 
 namespace armilla {
 
@@ -46,6 +47,13 @@ std::string counted(std::int64_t count, std::string_view noun);
 template <std::integral Count>
 std::string counted(Count count, std::string_view noun) {
   return counted(static_cast<std::int64_t>(count), noun);
+}
+
+// As it would be typed, for messages about what was: "1 rank", "16384 ranks".
+std::string typed_count(std::int64_t count, std::string_view noun);
+template <std::integral Count>
+std::string typed_count(Count count, std::string_view noun) {
+  return typed_count(static_cast<std::int64_t>(count), noun);
 }
 
 }  // namespace armilla

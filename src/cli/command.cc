@@ -233,6 +233,19 @@ Session for_people(const Session& session, std::initializer_list<std::string_vie
   return {session.err, session.err, false, session.progress, kReportWidth, session.meter};
 }
 
+CLI::Option* OutputOptions::add(CLI::App& app, const std::string& flags, std::string& value,
+                                const std::string& help, OutputKind kind) {
+  const bool is_folder = kind == OutputKind::folder || kind == OutputKind::folder_of_tables;
+  CLI::Option* const option = app.add_option(flags, value, help)->type_name(is_folder ? "DIR" : "FILE");
+  options_.emplace_back(option, kind);
+  return option;
+}
+
+std::optional<OutputKind> OutputOptions::kind_of(const CLI::Option& option) const {
+  const auto found = std::ranges::find(options_, &option, &std::pair<const CLI::Option*, OutputKind>::first);
+  return found == options_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::unique_ptr<CLI::App> make_parser(std::vector<std::unique_ptr<Command>>& instances) {
   auto app = std::make_unique<CLI::App>("Armilla: a simulator of distributed DNN training", "armilla");
   app->set_version_flag("--version", "armilla " + build_version(), "print the version and exit");

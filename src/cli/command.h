@@ -3,10 +3,12 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/progress.h"
@@ -14,7 +16,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace armilla {
 
@@ -39,6 +42,27 @@ std::string build_version();
 // standard output itself.
 Session for_people(const Session& session, std::initializer_list<std::string_view> outputs);
 
+enum class OutputKind {
+  file,
+  folder,            // made if missing
+  folder_of_tables,  // likewise; why tables do not go to standard output the command explains
+  database,          // opened before the work: only whether another option names it, too, matters
+  by_command,        // that the command looks at itself, since it may be the prefix of several
+};
+
+// The options that say what is written where. What cannot be written is refused before the work, and so is a
+// file that two would write, or that is read (run_main.cc): of the options that were added here.
+class OutputOptions {
+ public:
+  CLI::Option* add(CLI::App& app, const std::string& flags, std::string& value, const std::string& help,
+                   OutputKind kind = OutputKind::file);
+  // Nothing for an option that does not say where to write.
+  std::optional<OutputKind> kind_of(const CLI::Option& option) const;
+
+ private:
+  std::vector<std::pair<const CLI::Option*, OutputKind>> options_;
+};
+
 class Command {
  public:
   virtual ~Command() = default;
@@ -46,6 +70,11 @@ class Command {
   virtual void declare(CLI::App& app) = 0;
   // Throws Error.
   virtual void execute(const Session& session) = 0;
+
+  const OutputOptions& outputs() const { return outputs_; }
+
+ protected:
+  OutputOptions outputs_;
 };
 
 // Of astra2, as there: what follows this flag is htsim's, to the end of the line, and comes as one text,

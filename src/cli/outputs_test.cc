@@ -1,7 +1,10 @@
 // What commands refuse to write, before any work: over what they read, and two outputs into one file.
 #include <gmock/gmock.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/cli_testing.h"
+#include "cli/command.h"
 
 namespace armilla {
 namespace {
@@ -32,6 +35,30 @@ class Outputs : public InEmptyFolder {
   }
   static constexpr const char* kStudy = "model: alexnet\nmachine: dgx-a100\nplan: {ranks: 2, batch: 2}\n";
 };
+
+TEST(OutputOptions, AreAllThatNameAFileToWrite) {
+  std::vector<std::unique_ptr<Command>> instances;
+  const std::unique_ptr<CLI::App> app = make_parser(instances);
+  std::size_t outputs = 0;
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const CLI::App* const command = app->get_subcommand(std::string(commands()[i].name));
+    std::vector<const CLI::App*> levels = {command};
+    for (const CLI::App* below : command->get_subcommands([](const CLI::App*) { return true; }))
+      levels.push_back(below);
+    for (const CLI::App* level : levels) {
+      for (const CLI::Option* option : level->get_options()) {
+        const std::string type = option->get_type_name();
+        const bool names_files = type == "FILE" || type == "DIR" || type == "FOLDER";
+        const bool is_output = instances[i]->outputs().kind_of(*option).has_value();
+        if (option->get_group() == "Output" && names_files)
+          EXPECT_TRUE(is_output) << command->get_name() << ' ' << option->get_name();
+        if (is_output) EXPECT_TRUE(names_files) << command->get_name() << ' ' << option->get_name();
+        outputs += is_output ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(outputs, 30U);
+}
 
 TEST_F(Outputs, AreNotWrittenOverAStudy) {
   write("s.yaml", kStudy);
@@ -156,7 +183,7 @@ TEST_F(Outputs, FoldersAreLookedAtBeforeTheWork) {
             "armilla: error: file: is not a folder\n");
   EXPECT_EQ(
       err({"astra1", "--path", "-"}),
-      "armilla: error: --path -: is standard output, no folder\n  hint: a folder of that name is ./-\n");
+      "armilla: error: --path -: is standard output, not a folder\n  hint: a folder of that name is ./-\n");
 }
 
 }  // namespace

@@ -221,41 +221,31 @@ void require_value_before_rest(const std::vector<std::string>& typed, const CLI:
                 fmt::format("see '{} --help'", full_name(command)));
 }
 
-// What is written where is said by these options, whatever the command; what cannot be written is refused
-// before the work, and so is a file that two would write, or that is read. (Databases are opened before the
-// work: of them only the latter two matter. What translate and calibrate call output they look at themselves:
-// it may be the prefix of traces.) Returns the files that the command reads, where it writes any.
-std::vector<std::string> check_outputs(const CLI::App& command) {
-  constexpr std::array<std::string_view, 10> kOutputs = {
-      "json", "csv", "svg", "trace", "links-csv", "path", "p", "logging-folder", "save", "output"};
+// What cannot be written is refused before the work, and so is a file that two would write, or that is read.
+// Returns the files that the command reads, where it writes any.
+std::vector<std::string> check_outputs(const CLI::App& command, const OutputOptions& outputs) {
   std::vector<std::string> files, databases, arguments;
   std::set<std::filesystem::path> made;  // folders that come with the files in them
   bool writes = false;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_items_expected_max() == 0 || option->count() == 0) continue;
-    const auto is_named = [&](std::string_view name) {
-      const auto has = [&](const std::vector<std::string>& names) {
-        return std::ranges::find(names, name) != names.end();
-      };
-      return has(option->get_lnames()) || has(option->get_snames());
-    };
-    if (!std::ranges::any_of(kOutputs, is_named)) {
+    const std::optional<OutputKind> kind = outputs.kind_of(*option);
+    if (!kind) {
       for (const std::string& argument : option->results()) arguments.push_back(argument);
       continue;
     }
     writes = true;
     const auto path = option->as<std::string>();
-    if (is_named("output")) continue;
-    if (is_named("save")) {
+    if (kind == OutputKind::by_command) continue;
+    if (kind == OutputKind::database) {
       databases.push_back(path);
-    } else if (option->get_type_name() == "DIR") {
+    } else if (kind == OutputKind::folder || kind == OutputKind::folder_of_tables) {
       if (path != "-") {
         check_target_folder(path);
         made.insert((std::filesystem::path(path) / "").lexically_normal());
       }
-      // Why no table goes to standard output the command explains.
-      if (path == "-" && !is_named("csv"))
-        throw Error(option->get_name() + " -", "is standard output, no folder",
+      if (path == "-" && kind == OutputKind::folder)
+        throw Error(option->get_name() + " -", "is standard output, not a folder",
                     "a folder of that name is ./-");
     } else {
       files.push_back(path);
@@ -340,10 +330,10 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
     const CLI::Option* const quiet = asked.get_option_no_throw("--quiet");
     const auto info = std::find_if(commands().begin(), commands().end(),
                                    [&](const CommandInfo& c) { return c.name == name; });
+    Command& command = *instances[static_cast<std::size_t>(info - commands().begin())];
     Session with_inputs = session;
-    with_inputs.inputs = check_outputs(innermost(asked));
-    execute(*instances[static_cast<std::size_t>(info - commands().begin())], std::move(with_inputs),
-            quiet != nullptr && quiet->count() > 0);
+    with_inputs.inputs = check_outputs(innermost(asked), command.outputs());
+    execute(command, std::move(with_inputs), quiet != nullptr && quiet->count() > 0);
     require_written(session.out);
     return kDone;
   } catch (const Interrupted& interrupted) {

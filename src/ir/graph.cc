@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "ir/issued.h"
 
 namespace armilla {
@@ -187,8 +188,8 @@ void check_roots(const Graph& graph, const std::vector<std::uint32_t>& calls, co
     const CollectiveCall& call = graph.collectives[id];
     if (call.root < 0 || static_cast<std::size_t>(call.root) >= group.size()) {
       throw Error(fmt::format("group family '{}'", family.name),
-                  fmt::format("a {} among {} ranks has no member {} to be its root", name_of(call.kind),
-                              group.size(), call.root));
+                  fmt::format("a {} among {} has no member {} to be its root", name_of(call.kind),
+                              typed_count(group.size(), "rank"), call.root));
     }
   }
 }
@@ -269,8 +270,8 @@ void check_peers(const Graph& graph, const std::vector<IssuedCalls>& issued) {
                       fmt::format("sends or receives in '{}' and is in none of its groups", family.name));
         const auto size = static_cast<std::int64_t>(family.groups[static_cast<std::size_t>(group)].size());
         if (transfer.peer_kind == PeerKind::position && (transfer.peer < 0 || transfer.peer >= size)) {
-          throw Error(where(), fmt::format("has no peer at position {} of its {} ranks in '{}'",
-                                           transfer.peer, size, family.name));
+          throw Error(where(), fmt::format("has no peer at position {} of its {} in '{}'", transfer.peer,
+                                           typed_count(size, "rank"), family.name));
         }
       }
       const std::int32_t peer = peers.of(rank, transfer);

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/nearest_divisor.h"
+#include "base/units_text.h"
 #include "ir/derived/torus_slice.h"
 
 namespace armilla {
@@ -133,7 +134,8 @@ std::vector<Dimension> dimensions_for(const Machine& machine, std::int64_t ranks
     std::int64_t below = ranks - 1, above = ranks + 1;
     while (sides_of(below).empty()) --below;
     while (sides_of(above).empty()) ++above;
-    throw Error(where, fmt::format("{} ranks are no slice of machine '{}'", ranks, machine.name),
+    throw Error(where,
+                fmt::format("{} are not a slice of machine '{}'", typed_count(ranks, "rank"), machine.name),
                 fmt::format("ranks could be {} or {}", below, above));
   }
   for (std::size_t d = 0; d < rings; ++d) dimensions[d].size = sides[d];
@@ -154,16 +156,18 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
     const bool grows = elastic && d + 1 == dimensions.size();
     if (ranks < whole || grows) {
       if (ranks % covered != 0) {
-        throw Error(where,
-                    fmt::format("{} ranks do not fill whole groups of {} on machine '{}'", ranks, covered,
-                                machine.name),
-                    ways_to_fill(machine, ranks, covered, elastic));
+        throw Error(
+            where,
+            fmt::format("{} {} not fill whole groups of {} on machine '{}'", typed_count(ranks, "rank"),
+                        ranks == 1 ? "does" : "do", covered, machine.name),
+            ways_to_fill(machine, ranks, covered, elastic));
       }
       // Cables name members: nobody says how those of a larger node would be joined.
       if (!dimension.cables.empty() && ranks / covered > dimension.size)
         throw Error(where,
-                    fmt::format("{} ranks do not fit the {} devices that the cables of machine '{}' join",
-                                ranks, dimension.size * covered, machine.name),
+                    fmt::format("{} do not fit the {} that the cables of machine '{}' join",
+                                typed_count(ranks, "rank"), typed_count(dimension.size * covered, "device"),
+                                machine.name),
                     "use fewer ranks, or give the machine a dimension above");
       dimension.size = ranks / covered;
     }
@@ -171,9 +175,11 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
     part.dimensions.push_back(dimension);
   }
   if (covered < ranks) {
-    throw Error(where,
-                fmt::format("{} ranks do not fit machine '{}' of {} devices", ranks, machine.name, covered),
-                fmt::format("use at most {} ranks or enlarge a dimension of the machine", covered));
+    throw Error(
+        where,
+        fmt::format("{} do not fit machine '{}' of {}", typed_count(ranks, "rank"), machine.name,
+                    typed_count(covered, "device")),
+        fmt::format("use at most {} or enlarge a dimension of the machine", typed_count(covered, "rank")));
   }
   // Links of a graph belong to a dimension whether or not ranks are told apart by it.
   for (std::size_t d = part.dimensions.size(); d < machine.dimensions.size() && !machine.graph.empty(); ++d) {
@@ -201,8 +207,8 @@ void validate_machine(const Machine& machine) {
   if (!machine.graph.empty()) {
     validate_interconnect(machine.graph, where);
     if (machine.graph.devices() < rank_count(machine)) {
-      throw Error(where, fmt::format("its dimensions have {} devices, its links join {}", rank_count(machine),
-                                     machine.graph.devices()));
+      throw Error(where, fmt::format("its dimensions have {}, its links join {}",
+                                     typed_count(rank_count(machine), "device"), machine.graph.devices()));
     }
   }
   const Device& device = machine.device;

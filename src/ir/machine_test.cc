@@ -105,7 +105,7 @@ TEST(Machine, ATorusIsHandedOutInSlices) {
   for (const auto& [ranks, hint] :
        {std::pair(100, "64 or 128"), {48, "32 or 64"}, {3, "2 or 4"}, {4100, "4096 or 4160"}})
     EXPECT_EQ(error_of([&, count = ranks] { with_ranks(machine, count, true, "--ranks"); }),
-              "--ranks: " + std::to_string(ranks) + " ranks are no slice of machine '" + machine.name +
+              "--ranks: " + std::to_string(ranks) + " ranks are not a slice of machine '" + machine.name +
                   "'\n  hint: ranks could be " + hint);
   const std::string told = dump_machine(machine);
   machine.largest_slice = 256;

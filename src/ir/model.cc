@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 
 namespace armilla {
 
@@ -140,9 +141,9 @@ std::string describe(const UnknownOperator& unknown, std::int64_t operators, Byt
                                                      static_cast<double>(forward_bytes.value)
                                                : 0;
   return fmt::format(
-      "{}: {} of {} operators, {:.1f} % of the forward bytes; its arithmetic is unknown and "
+      "{}: {} of {}, {:.1f} % of the forward bytes; its arithmetic is unknown and "
       "counted as none",
-      unknown.type, unknown.nodes, operators, 100 * share);
+      unknown.type, unknown.nodes, typed_count(operators, "operator"), 100 * share);
 }
 
 void validate_model(const Model& model) {

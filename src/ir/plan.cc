@@ -297,8 +297,8 @@ void validate_degrees(const Plan& plan, const std::string& where) {
   if (inner > plan.ranks || plan.ranks % (inner * plan.pipeline) != 0) {
     throw Error(where,
                 fmt::format("plan.tensor {} x plan.context {} x plan.pipeline {} does not divide "
-                            "{} ranks",
-                            plan.tensor, plan.context, plan.pipeline, plan.ranks),
+                            "{}",
+                            plan.tensor, plan.context, plan.pipeline, typed_count(plan.ranks, "rank")),
                 inner > plan.ranks ? std::string()
                                    : fmt::format("plan.ranks could be {}",
                                                  nearest_multiples(inner * plan.pipeline, plan.ranks)),
@@ -359,6 +359,7 @@ void validate_sharding(const Plan& plan, const std::string& where) {
 }
 
 void validate_stages(const Plan& plan, const std::string& where) {
+  // So that their product with the degree, which is at most 2^24, cannot overflow.
   constexpr std::int64_t kMostVirtual = 65536;
   if (plan.virtual_stages < 1 || plan.virtual_stages > kMostVirtual) {
     throw Error(where, fmt::format("plan.virtual_stages {}", plan.virtual_stages),
@@ -376,6 +377,8 @@ void validate_stages(const Plan& plan, const std::string& where) {
                   {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
     }
     const auto least = std::min_element(plan.stage_blocks.begin(), plan.stage_blocks.end());
+    // 0 is no mistake yet: a list may count layers alone, and a stage may have the embedding or the head.
+    // What is empty then the model tells (lower/plan/stage_cut.cc).
     if (*least < 0)
       throw Error(where, fmt::format("plan.stage_blocks has a stage of {} blocks", *least), "the least is 0",
                   {"plan.stage_blocks"});
@@ -391,6 +394,7 @@ void validate_choices(const Plan& plan, const std::string& where) {
   if (axes != std::vector{Axis::tensor, Axis::context, Axis::data, Axis::pipeline})
     throw Error(where, "plan.order must name tensor, context, data and pipeline, each once", "",
                 {"plan.order"});
+  // Comparisons alone would let NaN pass.
   if (!std::isfinite(plan.expert_skew) || plan.expert_skew < 0) {
     throw Error(where, fmt::format("plan.expert_skew {}", plan.expert_skew),
                 "a finite number, 0 (all alike) or more", {"plan.expert_skew"});
@@ -404,7 +408,7 @@ void validate_choices(const Plan& plan, const std::string& where) {
   if (plan.expert_dispatch == ExpertDispatch::one_hot && plan.expert_capacity == 0) {
     throw Error(where, "plan.expert_dispatch one-hot without plan.expert_capacity",
                 "masks have as many rows as experts have room for: MaxText's default is 1.25",
-                {"plan.expert_dispatch"});
+                {"plan.expert_dispatch", "plan.expert_capacity"});
   }
   if (plan.expert_capacity > 0 && plan.expert_load != ExpertLoad::uniform) {
     throw Error(where,
@@ -422,6 +426,7 @@ void validate_choices(const Plan& plan, const std::string& where) {
   if (!is_floating(plan.precision))
     throw Error(where, fmt::format("plan.precision {}", name_of(plan.precision)),
                 "training needs a floating type", {"plan.precision"});
+  // Types that are left open follow from precision and framework when the plan is resolved.
   const std::pair<std::string_view, DType> types[] = {{"plan.weight_type", plan.weight_dtype},
                                                       {"plan.gradient_type", plan.gradient_dtype},
                                                       {"plan.parameter_type", plan.parameter_dtype}};
@@ -435,6 +440,7 @@ void validate_choices(const Plan& plan, const std::string& where) {
 }  // namespace
 
 std::vector<std::string> micro_batch_keys(std::initializer_list<std::string_view> others) {
+  // The likeliest first: an error is put to the first that the user gave.
   std::vector<std::string> keys = {"plan.micro_batches", "plan.micro_batch", "plan.batch",
                                    "plan.global_batch"};
   keys.insert(keys.end(), others.begin(), others.end());
@@ -460,6 +466,7 @@ void validate_plan(const Plan& plan, const std::string& where) {
   if (plan.bucket.value < 1 || plan.first_bucket.value < 1)
     throw Error(where, "a gradient bucket must hold at least 1 byte", "",
                 {"plan.bucket", "plan.first_bucket"});
+  // First: what follows divides by the degrees.
   validate_degrees(plan, where);
   validate_sharding(plan, where);
   validate_stages(plan, where);

@@ -147,6 +147,9 @@ std::vector<std::int64_t> logical_dimensions(const std::vector<std::int64_t>& di
 // Of the run: exposed is finish less compute, as there, so it also contains the further cycle of every step
 // and whatever the end waits for; after the last pass only the first layer's wait is charged to a layer.
 // O(nodes).
+// These are figures, not a file: what is written of them is write/astra1's. They stand here and not in write/
+// because TextGraph is not a noun: what its nodes were made for (TextWait) only text_graph.cc knows, and its
+// tests hold it to ASTRA-sim by these very figures, which a test of trace could not reach in write.
 
 struct TextLayerReport {
   std::string name;

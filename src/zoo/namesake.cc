@@ -62,7 +62,7 @@ std::string namesake_note(const std::string& name, std::string_view what) {
 std::string model_in_folder(const std::string& folder) {
   const std::string config = (fs::path(folder) / "config.json").string();
   if (exists(config)) return config;
-  throw Error(folder, "is a folder without a config.json, so no model", hint_about(folder));
+  throw Error(folder, "is a folder without a config.json, so it is not a model", hint_about(folder));
 }
 
 }  // namespace armilla

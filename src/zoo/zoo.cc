@@ -159,6 +159,7 @@ bool is_path(std::string_view name_or_path) {
   if (name_or_path.find('/') != std::string_view::npos || name_or_path == "-") return true;
   const auto dot = name_or_path.find_last_of('.');
   if (dot == std::string_view::npos) return false;
+  // A digit behind the last dot belongs to a name such as qwen2.5-0.5b; anything else begins a suffix.
   return dot + 1 == name_or_path.size() || name_or_path[dot + 1] < '0' || name_or_path[dot + 1] > '9';
 }
 

@@ -208,8 +208,9 @@ bool is_indented_with_tab(std::string_view text, const YAML::Mark& mark) {
 
 }  // namespace
 
-YamlValue parse_yaml(std::string_view text, const std::string& name) {
-  if (text.find('\0') != std::string_view::npos) throw Error(name, "is a binary file, not YAML");
+YamlValue parse_yaml(std::string_view text, const std::string& name, std::string_view language) {
+  if (text.find('\0') != std::string_view::npos)
+    throw Error(name, fmt::format("is a binary file, not {}", language));
   if (text.size() > kLongestText)
     throw Error(name, "is too large to be a configuration file", "the limit is 1 MiB");
   try {
@@ -228,7 +229,7 @@ YamlValue parse_yaml(std::string_view text, const std::string& name) {
         e.mark.is_null() ? name : fmt::format("{}:{}:{}", name, e.mark.line + 1, e.mark.column + 1);
     const auto [said, hint] =
         e.mark.is_null() || !is_indented_with_tab(text, e.mark) ? in_plain_words(e.msg) : kTab;
-    throw Error(where, fmt::format("not valid YAML: {}", said), std::string(hint));
+    throw Error(where, fmt::format("not valid {}: {}", language, said), std::string(hint));
   }
 }
 

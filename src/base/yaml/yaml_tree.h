@@ -28,7 +28,7 @@ struct YamlValue {
   const YamlValue* find(std::string_view wanted) const;
 };
 
-// `name` begins the location of every Error.
-YamlValue parse_yaml(std::string_view text, const std::string& name);
+// `name` begins the location of every Error; `language` is what a text that cannot be read is said not to be.
+YamlValue parse_yaml(std::string_view text, const std::string& name, std::string_view language = "YAML");
 
 }  // namespace armilla

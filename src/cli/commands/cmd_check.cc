@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/flags/model_flags.h"
 #include "study/check_input.h"
@@ -49,8 +50,9 @@ class CheckCommand final : public Command {
       }
     }
     if (refused > 0)
-      throw Error("armilla check", fmt::format("{} of {} inputs {} not valid", refused, inputs_.size(),
-                                               refused == 1 ? "is" : "are"));
+      throw Error("armilla check",
+                  fmt::format("{} of {} {} not valid", refused, typed_count(inputs_.size(), "input"),
+                              refused == 1 ? "is" : "are"));
     struct Flag {
       const char *name, *what;
       bool given, used;

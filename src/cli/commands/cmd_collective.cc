@@ -48,7 +48,7 @@ class CollectiveCommand final : public Command {
     app.add_option("--set", settings_, "any other key of a study file, such as collectives.chunks=8")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    output_.declare(app);
+    output_.declare(app, outputs_);
     app.add_flag("--quiet", output_.quiet, "print nothing but errors")->group("Output");
   }
 

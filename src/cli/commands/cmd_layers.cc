@@ -25,9 +25,8 @@ class LayersCommand final : public Command {
         ->type_name("NAME|FILE")
         ->capture_default_str()
         ->needs(compute);
-    app.add_option("--json", json_, "write the table to FILE (docs/formats/layers_json.md)")
-        ->type_name("FILE");
-    app.add_option("--csv", csv_, "write the table to FILE")->type_name("FILE");
+    outputs_.add(app, "--json", json_, "write the table to FILE (docs/formats/layers_json.md)");
+    outputs_.add(app, "--csv", csv_, "write the table to FILE");
     app.add_flag("--quiet", quiet_, "print nothing but errors");
   }
 

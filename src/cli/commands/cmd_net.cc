@@ -210,20 +210,15 @@ class NetCommand final : public Command {
         ->type_name("A-B[=SHARE],...")
         ->delimiter(',');
     app.add_option("--seed", seed_, "of all that is random, instead of the file's")->type_name("N");
-    app.add_option("--json", json_, "write the figures to FILE (docs/formats/traffic_json.md)")
-        ->type_name("FILE")
+    outputs_.add(app, "--json", json_, "write the figures to FILE (docs/formats/traffic_json.md)")
         ->group("Output");
-    app.add_option("--csv", csv_, "write a table of the flows to FILE")->type_name("FILE")->group("Output");
+    outputs_.add(app, "--csv", csv_, "write a table of the flows to FILE")->group("Output");
     app.add_flag("--over-time", over_time_,
                  "what links do over time: utilisation, queues and PFC pauses, in the report and in --json")
         ->group("Output");
-    app.add_option("--links-csv", links_csv_, "write the same as a table to FILE")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_option("--svg", svg_, "draw it to FILE")->type_name("FILE")->group("Output");
-    app.add_option("--trace", trace_, "write it as counters for ui.perfetto.dev to FILE")
-        ->type_name("FILE")
-        ->group("Output");
+    outputs_.add(app, "--links-csv", links_csv_, "write the same as a table to FILE")->group("Output");
+    outputs_.add(app, "--svg", svg_, "draw it to FILE")->group("Output");
+    outputs_.add(app, "--trace", trace_, "write it as counters for ui.perfetto.dev to FILE")->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
   }
 

@@ -16,7 +16,7 @@ class RunCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     study_.declare(app);
-    output_.declare(app);
+    output_.declare(app, outputs_);
     output_.declare_timeline(app);
     app.add_flag("--quiet", output_.quiet, "print nothing but errors")->group("Output");
   }

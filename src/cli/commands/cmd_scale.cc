@@ -29,13 +29,10 @@ class ScaleCommand final : public Command {
         ->type_name("N")
         ->group("Scaling");
     add_patience_flag(app, patience_, "Scaling");
-    app.add_option("--json", json_, "write what was found to FILE (docs/formats/scale_json.md)")
-        ->type_name("FILE")
+    outputs_.add(app, "--json", json_, "write what was found to FILE (docs/formats/scale_json.md)")
         ->group("Output");
-    app.add_option("--csv", csv_, "write a line for every size to FILE")->type_name("FILE")->group("Output");
-    app.add_option("--svg", svg_, "plot samples per second over the ranks to FILE")
-        ->type_name("FILE")
-        ->group("Output");
+    outputs_.add(app, "--csv", csv_, "write a line for every size to FILE")->group("Output");
+    outputs_.add(app, "--svg", svg_, "plot samples per second over the ranks to FILE")->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
   }
 

@@ -90,18 +90,13 @@ class SearchCommand final : public Command {
         ->type_name("N")
         ->group("Search");
     add_patience_flag(app, patience_, "Search");
-    app.add_option("--json", json_, "write what was found to FILE (docs/formats/search_json.md)")
-        ->type_name("FILE")
+    outputs_.add(app, "--json", json_, "write what was found to FILE (docs/formats/search_json.md)")
         ->group("Output");
-    app.add_option("--csv", csv_, "write every plan that was simulated to FILE")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_option("--svg", svg_, "plot time over memory, and the plans' knobs, to FILE")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_option("--save", save_,
-                   "keep every finished simulation in FILE (docs/formats/search_database.md)")
-        ->type_name("FILE")
+    outputs_.add(app, "--csv", csv_, "write every plan that was simulated to FILE")->group("Output");
+    outputs_.add(app, "--svg", svg_, "plot time over memory, and the plans' knobs, to FILE")->group("Output");
+    outputs_
+        .add(app, "--save", save_, "keep every finished simulation in FILE (docs/formats/search_database.md)",
+             OutputKind::database)
         ->group("Output");
     app.add_flag("--resume", resume_, "go on with what is in the file of --save")->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");

@@ -35,18 +35,15 @@ class SweepCommand final : public Command {
         ->group("Sweep");
     add_patience_flag(app, patience_, "Sweep");
     app.add_flag("--retry", retry_, "run again what failed before")->group("Sweep");
-    app.add_option(
-           "--save", save_,
-           "database of all runs (docs/formats/sweep_database.md; default: the sweep's name with .db)")
-        ->type_name("FILE")
+    outputs_
+        .add(app, "--save", save_,
+             "database of all runs (docs/formats/sweep_database.md; default: the sweep's name with .db)",
+             OutputKind::database)
         ->group("Output");
-    app.add_option("--json", json_, "write every run to FILE (docs/formats/sweep_json.md)")
-        ->type_name("FILE")
+    outputs_.add(app, "--json", json_, "write every run to FILE (docs/formats/sweep_json.md)")
         ->group("Output");
-    app.add_option("--csv", csv_, "write a line for every run to FILE")->type_name("FILE")->group("Output");
-    app.add_option("--svg", svg_, "plot a column over one key, or over two, to FILE")
-        ->type_name("FILE")
-        ->group("Output");
+    outputs_.add(app, "--csv", csv_, "write a line for every run to FILE")->group("Output");
+    outputs_.add(app, "--svg", svg_, "plot a column over one key, or over two, to FILE")->group("Output");
     app.add_option("--plot", plot_.column, "that column (default iteration_time_s)")
         ->type_name("COLUMN")
         ->group("Output");
@@ -104,10 +101,12 @@ class SweepCommand final : public Command {
     if (!quiet_) people.out << write_sweep_text(result, people.style());
     // Only now, when everything is written: scripts see by the exit code that something is missing.
     if (!result.complete()) {
-      throw Interrupted("armilla sweep",
-                        fmt::format("was interrupted: {} of {} runs are there",
-                                    result.runs.size() - open_of(result), result.runs.size()),
-                        "the same command goes on");
+      throw Interrupted(
+          "armilla sweep",
+          fmt::format("was interrupted: {} of {} {} there", result.runs.size() - open_of(result),
+                      typed_count(result.runs.size(), "run"),
+                      result.runs.size() - open_of(result) == 1 ? "is" : "are"),
+          "the same command goes on");
     }
     if (result.count(SweepState::done) == 0)
       throw Error("armilla sweep", "every run failed",

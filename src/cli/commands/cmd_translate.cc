@@ -42,9 +42,10 @@ class TranslateCommand final : public Command {
                    "a model (zoo name or ONNX file), a text workload, Chakra traces (file or PREFIX of "
                    "PREFIX.<rank>.et), a FlexFlow task graph, an MSCCL algorithm or an ASTRA-sim 2 log")
         ->type_name("INPUT");
-    app.add_option("-o,--output", output_,
-                   "the file to write, - for standard output, or the prefix of one file per rank")
-        ->type_name("FILE")
+    outputs_
+        .add(app, "-o,--output", output_,
+             "the file to write, - for standard output, or the prefix of one file per rank",
+             OutputKind::by_command)
         ->required();
     app.add_option(
            "--to", format_,

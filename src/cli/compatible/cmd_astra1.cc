@@ -23,6 +23,7 @@ constexpr std::string_view kAstra1Profiles[] = {"astra", "native"};
 constexpr std::string_view kReleases[] = {"final", "tutorials"};
 
 // Runs that share tables read them, add their rows and write them back: one after the other.
+// The folder itself is locked: a file for that would stay behind among the reports.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder)
@@ -63,7 +64,8 @@ class Astra1Command final : public Command {
     text("--workload-configuration", request_.workload, "FILE", "text workload")->required();
     text("--system-configuration", request_.settings.system, "FILE", "system layer, key: value")->required();
     text("--network-configuration", request_.settings.network, "FILE", "network, JSON")->required();
-    text("--path", path_, "DIR", "write the reports there; made if missing");
+    outputs_.add(app, "--path", path_, "write the reports there; made if missing", OutputKind::folder)
+        ->group("ASTRA-sim");
     text("--run-name", report_name_, "NAME", "of this run in the reports")->capture_default_str();
     number("--num-passes", passes_, "training iterations");
     number("--num-queues-per-dim", queues_, "logical queues per dimension of the network");
@@ -96,7 +98,7 @@ class Astra1Command final : public Command {
                  "the same as --release tutorials, where transformers wait for each input gradient");
     app.add_flag("--simai", request_.simai,
                  "read the workload as SimAI does: expert groups, blocking gradients");
-    output_.declare(app);
+    output_.declare(app, outputs_);
     app.add_flag("--quiet", output_.quiet, "print the lines of the passes, no report")->group("Output");
   }
 

@@ -50,9 +50,10 @@ class Astra2Command final : public Command {
     file("--remote-memory-configuration", request_.settings.remote_memory, "remote memory, JSON")->required();
     file("--comm-group-configuration", request_.groups, "communicator groups, JSON")->capture_default_str();
     file("--logging-configuration", logging_configuration_, "ignored, with a warning");
-    app.add_option("--logging-folder", logging_folder_,
-                   "write log.log there; made if missing (default: log, with trace-enabled only)")
-        ->type_name("DIR")
+    outputs_
+        .add(app, "--logging-folder", logging_folder_,
+             "write log.log there; made if missing (default: log, with trace-enabled only)",
+             OutputKind::folder)
         ->group("ASTRA-sim");
     number("--num-queues-per-dim", queues_, "logical queues per dimension of the network");
     number("--injection-scale", injection_scale_, "multiplies the endpoint delay");
@@ -75,7 +76,7 @@ class Astra2Command final : public Command {
         ->type_name("MODEL")
         ->excludes(backend);
     declare_fast_forward(app, fast_forward_);
-    output_.declare(app);
+    output_.declare(app, outputs_);
     app.add_flag("--quiet", output_.quiet, "print the lines of the ranks, no report")->group("Output");
   }
 

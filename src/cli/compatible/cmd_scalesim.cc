@@ -25,7 +25,8 @@ class ScaleSimCommand final : public Command {
     };
     add("-c", request_.config, "FILE", "configuration (.cfg)")->required();
     add("-t", request_.topology, "FILE", "topology (.csv); default: the configuration's own");
-    add("-p", path_, "DIR", "write the reports to DIR/RUN_NAME; made if missing");
+    outputs_.add(app, "-p", path_, "write the reports to DIR/RUN_NAME; made if missing", OutputKind::folder)
+        ->group("SCALE-Sim");
     add("-i", input_, "conv|gemm", "form of the topology: convolutions, or M, N, K")->capture_default_str();
     add("-l", layout_, "FILE", "layouts of v3: without influence unless the configuration asks for them");
     add("-s", save_, "Y|N", "traces of v3: none are written")->capture_default_str();

@@ -21,7 +21,7 @@ class FreshFolders {
  public:
   // Throws Error.
   void make(const std::string& path) {
-    if (path == "-") throw Error(path, "is standard output, no folder", "a folder of that name is ./-");
+    if (path == "-") throw Error(path, "is standard output, not a folder", "a folder of that name is ./-");
     std::filesystem::path part;
     for (const std::filesystem::path& step : std::filesystem::path(path)) {
       part /= step;
@@ -44,24 +44,25 @@ class FreshFolders {
 
 }  // namespace
 
-void OutputFlags::declare(CLI::App& app) {
+void OutputFlags::declare(CLI::App& app, OutputOptions& outputs) {
   app.add_option("--max-messages", max_messages, "refuse runs that would simulate more")
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--no-fold", no_fold, "simulate every rank even where one can stand for all");
   app.add_flag("--every-message", every_message,
                "simulate every message even of collectives that one can stand for");
-  app.add_option("--json", json,
-                 "write every figure to FILE, - for standard output (docs/formats/run_json.md)")
-      ->type_name("FILE")
+  outputs
+      .add(app, "--json", json,
+           "write every figure to FILE, - for standard output (docs/formats/run_json.md)")
       ->group("Output");
-  app.add_option("--csv", csv, "write tables to folder DIR, which is made if missing")
-      ->type_name("DIR")
+  outputs
+      .add(app, "--csv", csv, "write tables to folder DIR, which is made if missing",
+           OutputKind::folder_of_tables)
       ->group("Output");
-  app.add_option("--trace", trace,
-                 "write the timeline: .pftrace for ui.perfetto.dev (also -, standard output), .json for "
-                 "chrome://tracing")
-      ->type_name("FILE")
+  outputs
+      .add(app, "--trace", trace,
+           "write the timeline: .pftrace for ui.perfetto.dev (also -, standard output), .json for "
+           "chrome://tracing")
       ->group("Output");
 }
 

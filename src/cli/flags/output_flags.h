@@ -21,7 +21,7 @@ struct OutputFlags {
   std::string max_messages = "2e9";
   bool no_fold = false, every_message = false, quiet = false;
 
-  void declare(CLI::App& app);
+  void declare(CLI::App& app, OutputOptions& outputs);
   void declare_timeline(CLI::App& app);  // which part of it
   // Throws Error for flags that make no sense, before anything is simulated.
   SimulationOptions options() const;

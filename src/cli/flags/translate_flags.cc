@@ -24,9 +24,10 @@ void scale(ConvertInput& input, const std::string& scale, const std::string& rep
   const std::string where = "--scale-ranks " + scale;
   const auto ranks = static_cast<std::int64_t>(input.job.ranks.size());
   if (from != ranks)
-    throw Error(where, fmt::format("the traces are those of {} ranks, not of {}", ranks, from));
+    throw Error(where,
+                fmt::format("the traces are those of {}, not of {}", typed_count(ranks, "rank"), from));
   if (from < 1 || to < from || to % from != 0 || to > INT32_MAX)
-    throw Error(where, fmt::format("{} ranks cannot be copied to make {}", from, to),
+    throw Error(where, fmt::format("{} cannot be copied to make {}", typed_count(from, "rank"), to),
                 "NEW is a multiple of OLD");
   const std::int64_t replica =
       replica_size.empty() ? 0 : parse_flag(replica_size, "--replica-size", 1, INT32_MAX);
@@ -39,8 +40,9 @@ void merge(ConvertInput& input, const std::vector<std::string>& others, const Co
   for (const std::string& path : others) {
     parts.push_back(read_convert_input(path, options));
     if (parts.back().job.ranks.size() != input.job.ranks.size())
-      throw Error("--merge " + path, fmt::format("has traces of {} ranks, not of {}",
-                                                 parts.back().job.ranks.size(), input.job.ranks.size()));
+      throw Error("--merge " + path,
+                  fmt::format("has traces of {}, not of {}",
+                              typed_count(parts.back().job.ranks.size(), "rank"), input.job.ranks.size()));
   }
   for (std::size_t rank = 0; rank < input.job.ranks.size(); ++rank) {
     std::vector<const ChakraTrace*> traces = {&input.job.ranks[rank]};
@@ -110,7 +112,8 @@ ConvertOptions TranslateFlags::options(std::int64_t npus) const {
     }
     // 1 is the flag's default and says nothing.
     if (npus > 1 && npus != ranks)
-      throw Error("--dimensions " + dimensions, fmt::format("makes {} ranks, and --npus is {}", ranks, npus),
+      throw Error("--dimensions " + dimensions,
+                  fmt::format("makes {}, and --npus is {}", typed_count(ranks, "rank"), npus),
                   "leave out --npus");
   }
   options.passes = parse_flag(passes, "--passes", 1, INT32_MAX);

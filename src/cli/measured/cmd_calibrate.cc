@@ -30,8 +30,9 @@ class CalibrateCommand final : public Command {
         ->type_name("TIME")
         ->allow_extra_args(false)
         ->required();
-    app.add_option("--output,-o", output_, "write the machine with the factors to FILE")
-        ->type_name("FILE")
+    outputs_
+        .add(app, "--output,-o", output_, "write the machine with the factors to FILE",
+             OutputKind::by_command)
         ->required();
     app.add_flag("--quiet", quiet_, "print nothing but errors");
   }
@@ -52,7 +53,7 @@ class CalibrateCommand final : public Command {
       const std::string where = "--measured " + measured_[i];
       // Kept beside the study: it is read again with other factors, and they go into the machine's own keys.
       if (!is_there(studies_[i]) && !is_path(studies_[i]))
-        throw Error(studies_[i], "is no study file", std::string(kWrite));
+        throw Error(studies_[i], "is not a study file", std::string(kWrite));
       if (!holds_study(studies_[i])) throw Error(studies_[i], "is a model, not a study", std::string(kWrite));
       Config config = Config::read(studies_[i]);
       require_one_plan(config, "calibration");

@@ -19,10 +19,8 @@ class EventsCommand final : public Command {
     study_.declare(app);
     app.add_flag("--missing", missing_, "only events that have no measured time (--profile) yet")
         ->group("Output");
-    app.add_option("--json", json_, "write the events to FILE (docs/formats/events.md)")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_option("--csv", csv_, "write the events to FILE")->type_name("FILE")->group("Output");
+    outputs_.add(app, "--json", json_, "write the events to FILE (docs/formats/events.md)")->group("Output");
+    outputs_.add(app, "--csv", csv_, "write the events to FILE")->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
   }
 

@@ -48,8 +48,8 @@ class ProfileCommand final : public Command {
     database_option(*show_);
     export_ = app.add_subcommand("export", "write what a database holds");
     database_option(*export_);
-    export_->add_option("--csv", csv_, "as a table of events to FILE")->type_name("FILE");
-    export_->add_option("--json", json_, "as JSON to FILE (docs/formats/events.md)")->type_name("FILE");
+    outputs_.add(*export_, "--csv", csv_, "as a table of events to FILE");
+    outputs_.add(*export_, "--json", json_, "as JSON to FILE (docs/formats/events.md)");
   }
 
   void execute(const Session& session) override {
@@ -64,6 +64,7 @@ class ProfileCommand final : public Command {
   }
 
   void import_files(const Session& session) const {
+    // Databases can be imported, too, but not one into itself.
     refuse_inputs({database_}, files_);
     if (!collective_.empty() && collective_ != "send" && !collective_from_name(collective_)) {
       std::vector<std::string_view> names = {"send"};

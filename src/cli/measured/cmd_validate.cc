@@ -34,18 +34,13 @@ class ValidateCommand final : public Command {
         ->type_name("ROW");
     app.add_option("--misses", misses_, "list so many of the largest errors of each kind (default 5)")
         ->type_name("N");
-    app.add_option("--json", json_, "write the figures of every set to FILE")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_option("--csv", csv_, "write prediction and error of every row to FILE")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_option("--svg", svg_, "plot predictions over measurements in FILE")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_option(
-           "--studies", studies_,
-           "write the study of every predicted step and peak to FOLDER, by its id: armilla run takes it")
+    outputs_.add(app, "--json", json_, "write the figures of every set to FILE")->group("Output");
+    outputs_.add(app, "--csv", csv_, "write prediction and error of every row to FILE")->group("Output");
+    outputs_.add(app, "--svg", svg_, "plot predictions over measurements in FILE")->group("Output");
+    outputs_
+        .add(app, "--studies", studies_,
+             "write the study of every predicted step and peak to FOLDER, by its id: armilla run takes it",
+             OutputKind::folder)
         ->type_name("FOLDER")
         ->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
@@ -57,7 +52,6 @@ class ValidateCommand final : public Command {
     std::vector<MeasurementFile> tables;
     for (const std::string& file : files_) tables.push_back(read_measurements(file));
     keep_rows(tables);
-    if (!studies_.empty()) check_target_folder(studies_);
     const Validation validation = validate(tables, *session.meter);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_validation_json(validation, misses)});

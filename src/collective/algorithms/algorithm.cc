@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "collective/algorithms/algorithms.h"
 
 namespace armilla {
@@ -32,8 +33,8 @@ void check_request(const AlgorithmInfo& info, const ScheduleRequest& request, co
                 "split the group over several dimensions");
   }
   if (has_root(request.kind) && (request.root < 0 || request.root >= request.ranks)) {
-    throw Error(where, fmt::format("{} over {} ranks has no member {} to be its root", name_of(request.kind),
-                                   request.ranks, request.root));
+    throw Error(where, fmt::format("{} over {} has no member {} to be its root", name_of(request.kind),
+                                   typed_count(request.ranks, "rank"), request.root));
   }
   if (request.bytes < Bytes(0) || request.bytes > kMostBytes) {
     throw Error(where, fmt::format("{} of {} bytes: the size must lie between 0 and {}",

@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "collective/verify.h"
 
 #include <fmt/format.h>
@@ -124,11 +125,12 @@ void MscclVerifier::check_form() const {
   if (n_ < 1) violation("the algorithm is for no GPUs");
   if (kind_ == CollectiveKind::barrier) violation("MSCCL describes no barriers");
   const bool rooted = kind_ == CollectiveKind::broadcast || kind_ == CollectiveKind::reduce;
-  if (rooted && (root_ < 0 || root_ >= n_)) violation("the root {} is none of {} GPUs", root_, n_);
+  if (rooted && (root_ < 0 || root_ >= n_))
+    violation("the root {} is not one of {}", root_, typed_count(n_, "GPU"));
   const bool scattered = kind_ == CollectiveKind::all_gather || kind_ == CollectiveKind::reduce_scatter ||
                          kind_ == CollectiveKind::all_to_all;
   if (scattered && chunks_ % n_ != 0)
-    violation("{} chunks cannot be spread evenly over {} GPUs", chunks_, n_);
+    violation("{} cannot be spread evenly over {}", typed_count(chunks_, "chunk"), typed_count(n_, "GPU"));
   std::int64_t cells = 0, moved = 0;
   for (const MscclGpu& gpu : algorithm_.gpus) {
     cells += std::int64_t{2} * chunks_ + gpu.scratch_chunks;

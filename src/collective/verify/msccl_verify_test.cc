@@ -120,7 +120,7 @@ TEST(MscclVerifyTest, BroadcastAndReduceHaveARoot) {
   EXPECT_EQ(verify_msccl(algorithm, CollectiveKind::broadcast, 1), "");
   EXPECT_EQ(verify_msccl(algorithm, CollectiveKind::broadcast, 0),
             "GPU 1, tb 0 step 0: uses chunk 0 of the input, which holds nothing yet");
-  EXPECT_EQ(verify_msccl(algorithm, CollectiveKind::broadcast, 2), "the root 2 is none of 2 GPUs");
+  EXPECT_EQ(verify_msccl(algorithm, CollectiveKind::broadcast, 2), "the root 2 is not one of 2 GPUs");
   EXPECT_EQ(verify_msccl(algorithm, CollectiveKind::reduce, 0),
             "GPU 0 ends with chunk 0 of the output lacking the contribution of GPU 0");
   algorithm.gpus[0].blocks[0].steps = {{Operation::receive_reduce_copy, {kInput, 0}, {kInput, 0}, 1, -1, -1}};

@@ -523,7 +523,7 @@ TEST(DataPass, OffloadedActivationsLeaveAndReturn) {
   // Saved: 40, 80, 80 and 120 bytes for each of two micro-batches.
   EXPECT_EQ(out, 2 * 320 * 1000);
   EXPECT_EQ(back, out);
-  EXPECT_EQ(Rehearsal(job.graph).complaint(), "");
+  EXPECT_EQ(UntimedExecution(job.graph).complaint(), "");
 }
 
 }  // namespace

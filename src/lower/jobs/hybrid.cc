@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "lower/data/job_tables.h"
 #include "lower/expert_exchange.h"
 #include "lower/fused_slots.h"
@@ -260,8 +261,8 @@ LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t itera
   validate_plan(plan, "plan");
   // Sizes are those of one micro-batch; a model of another size would be silently wrong by that factor.
   if (model.batch != plan.micro_batch()) {
-    throw Error("plan", fmt::format("the model was read for {} samples, a micro-batch has {}", model.batch,
-                                    plan.micro_batch()));
+    throw Error("plan", fmt::format("the model was read for {}, a micro-batch has {}",
+                                    typed_count(model.batch, "sample"), plan.micro_batch()));
   }
   check_plan_for_model(plan, model, "plan");
   const bool uneven = is_uneven(plan);

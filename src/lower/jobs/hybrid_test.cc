@@ -397,7 +397,7 @@ TEST(Hybrid, EveryLegalPlanCanFinish) {
     if (pick(3) == 1) plan.step_overhead = microseconds(5);
     try {
       const LoweredJob job = lowered_hybrid(shape, plan, iterations);
-      EXPECT_EQ(Rehearsal(job.graph).complaint(), "")
+      EXPECT_EQ(UntimedExecution(job.graph).complaint(), "")
           << schedule << " p " << plan.pipeline << " v " << plan.virtual_stages << " m " << plan.micro_batches
           << " ranks " << plan.ranks << " zero " << plan.zero_stage << " iterations " << iterations;
       ++lowered;
@@ -519,7 +519,7 @@ TEST(Hybrid, UnevenExpertsGetProgramsOfTheirOwn) {
     request.plan.expert_skew = 0.5;
     const LoweredJob job = lower_hybrid(model, resolve_plan(request, 8, true, true));
     EXPECT_EQ(job.graph.programs.size(), load == ExpertLoad::uniform ? 2U : 8U);
-    EXPECT_EQ(Rehearsal(job.graph).complaint(), "");
+    EXPECT_EQ(UntimedExecution(job.graph).complaint(), "");
   }
 }
 

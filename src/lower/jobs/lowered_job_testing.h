@@ -62,9 +62,9 @@ inline std::int64_t collective_bytes(const Graph& graph, const Program& program,
 
 // Plays a graph in rounds: a send arrives at once, a receive takes the next message of its sender, tag and
 // size, a collective ends when all members have issued their next one of the family and they are the same.
-class Rehearsal {
+class UntimedExecution {
  public:
-  explicit Rehearsal(const Graph& graph) : graph_(graph), peers_(graph) {
+  explicit UntimedExecution(const Graph& graph) : graph_(graph), peers_(graph) {
     for (const Program& program : graph.programs) {
       std::vector<std::vector<std::uint32_t>>& successors = successors_.emplace_back(program.size());
       for (std::uint32_t node = 0; node < program.size(); ++node) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -21,7 +22,8 @@ class Merger {
   void add(const PlacedJob& job) {
     const Graph& part = *job.graph;
     if (static_cast<std::int64_t>(job.devices.size()) != part.ranks)
-      throw Error(job.name, fmt::format("{} devices for {} ranks", job.devices.size(), part.ranks));
+      throw Error(job.name, fmt::format("{} for {}", typed_count(job.devices.size(), "device"),
+                                        typed_count(part.ranks, "rank")));
     // Program 0 is the idle one, and every job's programs follow those of the jobs before it.
     const auto first_program = static_cast<std::uint32_t>(graph_.programs.size());
     for (std::size_t rank = 0; rank < job.devices.size(); ++rank) {

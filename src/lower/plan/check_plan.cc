@@ -63,11 +63,12 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
     throw Error(
         where,
         ring ? fmt::format(
-                   "ring attention cuts a sequence into 2 x plan.context {0} = {1} pieces, and {2} tokens "
-                   "are no multiple of {1}",
-                   plan.context, pieces, facts.sequence)
-             : fmt::format("plan.context {} does not divide the sequence of {} tokens", plan.context,
-                           facts.sequence),
+                   "ring attention cuts a sequence into 2 x plan.context {0} = {1} pieces, and {2} {3} "
+                   "not a multiple of {1}",
+                   plan.context, pieces, typed_count(facts.sequence, "token"),
+                   facts.sequence == 1 ? "is" : "are")
+             : fmt::format("plan.context {} does not divide the sequence of {}", plan.context,
+                           typed_count(facts.sequence, "token")),
         fmt::format("model.sequence could be {}", nearest_multiples(pieces, facts.sequence)),
         {"plan.context"});
   }
@@ -83,9 +84,9 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
   const std::int64_t parts = plan.tensor * plan.context;
   if (plan.sequence_parallel && plan.tensor > 1 && facts.sequence % parts != 0) {
     throw Error(where,
-                fmt::format("plan.tensor {} x plan.context {} does not divide the sequence of {} "
-                            "tokens, as sequence parallelism needs",
-                            plan.tensor, plan.context, facts.sequence),
+                fmt::format("plan.tensor {} x plan.context {} does not divide the sequence of {}, "
+                            "as sequence parallelism needs",
+                            plan.tensor, plan.context, typed_count(facts.sequence, "token")),
                 fmt::format("model.sequence could be {}", nearest_multiples(parts, facts.sequence)),
                 {"plan.tensor", "plan.context"});
   }
@@ -137,8 +138,8 @@ void check_stages(const Plan& plan, const Model& model, const std::string& where
   std::vector<std::string> keys = {"plan.virtual_stages", "plan.pipeline"};
   if (most == 0) std::swap(keys[0], keys[1]);
   throw Error(where,
-              fmt::format("plan.pipeline {} x plan.virtual_stages {} = {} stages for a model of {}",
-                          plan.pipeline, plan.virtual_stages, stages, counted(layers, "block")),
+              fmt::format("plan.pipeline {} x plan.virtual_stages {} = {} for a model of {}", plan.pipeline,
+                          plan.virtual_stages, typed_count(stages, "stage"), counted(layers, "block")),
               (most > 0 ? fmt::format("plan.virtual_stages can be at most {}", most)
                         : fmt::format("plan.pipeline can be at most {}", layers)) +
                   otherwise,

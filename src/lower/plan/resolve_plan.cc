@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "lower/plan.h"
 
 #include <fmt/format.h>
@@ -71,9 +72,10 @@ class DegreesOfPlan {
     }
     check_product();
     if (!elastic_ && *ranks_ > devices_) {
-      throw Error(ranks_where_,
-                  fmt::format("the plan has {} ranks, the machine {} devices", *ranks_, devices_),
-                  "give smaller degrees or a larger machine");
+      throw Error(
+          ranks_where_,
+          fmt::format("the plan has {}, the machine {}", ranks_text(), typed_count(devices_, "device")),
+          "give smaller degrees or a larger machine");
     }
     plan.ranks = *ranks_;
     plan.tensor = tensor_.value_or(1);
@@ -123,7 +125,7 @@ class DegreesOfPlan {
   }
 
   // Digits as they are typed.
-  std::string ranks_text() const { return *ranks_ == 1 ? "1 rank" : fmt::format("{} ranks", *ranks_); }
+  std::string ranks_text() const { return typed_count(*ranks_, "rank"); }
 
   // "plan.tensor 6 x plan.pipeline 2 = 12"; a single degree is its own product.
   std::string degrees_and(std::int64_t product) const {
@@ -160,8 +162,8 @@ class DegreesOfPlan {
       std::vector<std::string> keys = keys_of_degrees();
       keys.insert(keys.end(), {"plan.tensor", "plan.pipeline"});
       throw Error(where_,
-                  fmt::format("{} of {} ranks leaves {} for plan.tensor and plan.pipeline together",
-                              degrees(), *ranks_, rest),
+                  fmt::format("{} of {} leaves {} for plan.tensor and plan.pipeline together", degrees(),
+                              ranks_text(), rest),
                   "give one of the two", keys);
     }
     if (!pipeline_) {
@@ -196,8 +198,9 @@ class DegreesOfPlan {
       hint += fmt::format(", or plan.data {}", *ranks_ / model);
       keys.insert(keys.begin(), "plan.data");
     }
-    throw Error(where_, fmt::format("{} = {} ranks, but plan.ranks is {}", degrees(), known, *ranks_), hint,
-                keys);
+    throw Error(where_,
+                fmt::format("{} = {}, but plan.ranks is {}", degrees(), typed_count(known, "rank"), *ranks_),
+                hint, keys);
   }
 
   const std::string& where_;
@@ -429,13 +432,15 @@ void refuse_chunks_of_one_rank(const Plan& plan, const std::string& where) {
       std::ranges::find(pipeline_schedules(), std::string_view(plan.schedule),
                         &PipelineScheduleInfo::over_chunks) != pipeline_schedules().end();
   if (plan.virtual_stages == 1 && !needs_several) return;
+  std::vector<std::string> keys = {"plan.virtual_stages", "plan.pipeline"};
+  if (plan.virtual_stages == 1) keys.emplace_back("plan.schedule");
   throw Error(where,
               plan.virtual_stages == 1
                   ? fmt::format("plan.schedule {} with plan.pipeline 1", plan.schedule)
                   : fmt::format("plan.virtual_stages {} with plan.pipeline 1", plan.virtual_stages),
               "chunks of the model take turns on the ranks of a pipeline: plan.virtual_stages 1 and "
               "plan.schedule 1f1b, or plan.pipeline 2 or more",
-              {"plan.virtual_stages", "plan.pipeline"});
+              keys);
 }
 
 Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,

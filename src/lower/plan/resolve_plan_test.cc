@@ -1,9 +1,12 @@
 #include "lower/plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <regex>
 
+#include "base/error.h"
 #include "base/error_testing.h"
 #include "lower/pipeline_schedule.h"
 
@@ -42,6 +45,43 @@ TEST(ResolvePlan, ChunksTakeTurnsOnSeveralRanks) {
   EXPECT_EQ(chunks(1, 1, "combined-1f1b"), "no error");
   EXPECT_EQ(chunks(1, 1, "1f1b"), "no error");
   EXPECT_EQ(chunks(2, 4, "1f1b"), "no error");
+}
+
+// A search tells by the keys what stands in the way, and does not look into messages.
+TEST(ResolvePlan, ErrorsCarryTheKeysThatTheirMessagesName) {
+  const Change changes[] = {
+      [](PlanRequest& r) { r.tensor = 3, r.pipeline = 4; },
+      [](PlanRequest& r) { r.ranks = 64, r.tensor = 2, r.context = 2, r.pipeline = 2, r.data = 2; },
+      [](PlanRequest& r) { r.ranks = 64, r.context = 2, r.data = 2; },
+      [](PlanRequest& r) { r.pipeline = 1, r.plan.schedule = "interleaved"; },
+      [](PlanRequest& r) { r.pipeline = 1, r.plan.virtual_stages = 4; },
+      [](PlanRequest& r) { r.data = 3, r.ranks = 3, r.global_batch = 4; },
+      [](PlanRequest& r) { r.batch = 4, r.micro_batch = 3; },
+      [](PlanRequest& r) { r.batch = 4, r.micro_batches = 3; },
+      [](PlanRequest& r) { r.batch = 4, r.micro_batch = 2, r.micro_batches = 4; },
+      [](PlanRequest& r) { r.plan.zero_stage = 3, r.plan.reduce_scatter = false; },
+      [](PlanRequest& r) { r.plan.zero_stage = 1, r.plan.hybrid_shard = 3; },
+      [](PlanRequest& r) { r.plan.expert = 3; },
+      [](PlanRequest& r) { r.plan.expert_dispatch = ExpertDispatch::one_hot; },
+      [](PlanRequest& r) {
+        r.pipeline = 2, r.plan.stage_blocks = {1, 2, 3};
+      },
+      [](PlanRequest& r) { r.pipeline = 4, r.batch = 4, r.micro_batches = 2, r.plan.schedule = "dualpipe"; },
+  };
+  const std::regex key("plan\\.[a-z_]+");
+  for (const Change& change : changes) {
+    try {
+      resolved(change);
+      ADD_FAILURE() << "change " << &change - changes << " was not refused";
+    } catch (const Error& error) {
+      for (std::sregex_iterator named(error.message.begin(), error.message.end(), key), end; named != end;
+           ++named) {
+        // Nothing chooses the ranks by itself.
+        if (named->str() != "plan.ranks")
+          EXPECT_THAT(error.keys, testing::Contains(named->str())) << error.message;
+      }
+    }
+  }
 }
 
 std::vector<std::int64_t> degrees(const Change& change) {

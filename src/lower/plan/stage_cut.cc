@@ -100,7 +100,7 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
     throw Error(where,
                 fmt::format("plan.stage_blocks has {} for {}",
                             counted(std::ssize(plan.stage_blocks), "number"), describe_stages(plan)),
-                fmt::format("give {} numbers, in model order", stages),
+                fmt::format("give {}, in model order", typed_count(stages, "number")),
                 {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
   }
   std::int64_t sum = 0;
@@ -116,8 +116,9 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
   if (sum == blocks) return cut_exactly(plan.stage_blocks);
   if (sum == count) return cut_by_layers(model, layers, plan.stage_blocks);
   throw Error(where,
-              fmt::format("plan.stage_blocks {} adds up to {}, the model has {} blocks, {} of them layers",
-                          fmt::join(plan.stage_blocks, ","), sum, blocks, count),
+              fmt::format("plan.stage_blocks {} adds up to {}, the model has {}, {} of them {}",
+                          fmt::join(plan.stage_blocks, ","), sum, typed_count(blocks, "block"), count,
+                          count == 1 ? "a layer" : "layers"),
               fmt::format("make them add up to {}{}", count,
                           blocks == count ? "" : fmt::format(" (or {}, with embedding and head)", blocks)),
               {"plan.stage_blocks"});
@@ -135,8 +136,8 @@ void check_recompute_blocks(const ShardedModel& model, const Plan& plan, const S
   }
   if (plan.recompute_blocks <= most) return;
   throw Error(where,
-              fmt::format("plan.recompute_blocks {} for model chunks of at most {} layers",
-                          plan.recompute_blocks, most),
+              fmt::format("plan.recompute_blocks {} for model chunks of at most {}", plan.recompute_blocks,
+                          typed_count(most, "layer")),
               fmt::format("plan.recompute_blocks can be at most {}; plan.recompute full takes all", most),
               {"plan.recompute_blocks", "plan.recompute"});
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "lower/shard/expert_load.h"
 #include "lower/shard_layout.h"
 
@@ -80,9 +81,10 @@ std::vector<std::string> describe_exchange(const Plan& plan, const ModelFacts& f
     const std::int64_t most = ceil_divide(facts.experts, plan.expert);
     if (facts.experts % plan.expert != 0)
       notes.push_back(
-          fmt::format("{} tables are dealt out to {} expert ranks, at most {} to each: every one is "
+          fmt::format("{} dealt out to {} expert ranks, at most {} to each: every one is "
                       "taken to have so many",
-                      facts.experts, plan.expert, most));
+                      facts.experts == 1 ? "1 table is" : fmt::format("{} tables are", facts.experts),
+                      plan.expert, most));
     return notes;
   }
   const DType there = dispatch_type(plan, facts), back = activation_dtype(plan);
@@ -94,8 +96,8 @@ std::vector<std::string> describe_exchange(const Plan& plan, const ModelFacts& f
     const bool limited = routing.active_groups < routing.groups;
     notes.push_back(fmt::format(
         "a token is sent once to every rank, and across nodes once to every node, with experts of it: "
-        "{:.2f} of {} ranks for {} experts{} (plan.expert_dispatch)",
-        expected_blocks(routing, plan.expert), plan.expert, routing.active,
+        "{:.2f} of {} ranks for {}{} (plan.expert_dispatch)",
+        expected_blocks(routing, plan.expert), plan.expert, typed_count(routing.active, "expert"),
         limited ? fmt::format(" in {} of {} groups", routing.active_groups, routing.groups) : ""));
   } else if (is_uneven(plan) && (plan.expert_dispatch == ExpertDispatch::deduplicated ||
                                  facts.active_expert_groups < facts.expert_groups)) {

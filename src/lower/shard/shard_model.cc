@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "lower/expert_exchange.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
@@ -26,7 +27,7 @@ void check_attention_heads(const Model& model, const Plan& plan, const std::stri
   for (const Operator& op : model.operators) {
     if (!op.core_attention || op.ways == 0 || op.ways % plan.tensor == 0) continue;
     throw Error(where, fmt::format("plan.tensor {} does not divide attention heads {}", plan.tensor, op.ways),
-                fmt::format("'{}' has {} heads", op.name, op.ways), {"plan.tensor"});
+                fmt::format("'{}' has {}", op.name, typed_count(op.ways, "head")), {"plan.tensor"});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -36,7 +37,9 @@ void check_size(const FlitStudy& study, std::int64_t nodes) {
 void lay_out(FlitNetwork& network, PortIndex routers, PortIndex ports, PortIndex smaller = 0,
              PortIndex few = 0) {
   if (static_cast<std::size_t>(routers) * network.nodes > kMostPairs)
-    throw Error("", fmt::format("a network of {} routers and {} nodes is too large", routers, network.nodes),
+    throw Error("",
+                fmt::format("a network of {} and {} nodes is too large", typed_count(routers, "router"),
+                            network.nodes),
                 fmt::format("at most {} pairs of a router and a node", kMostPairs));
   if (ports > kMostPorts)
     throw Error("", fmt::format("a router of {} ports is too large", ports),

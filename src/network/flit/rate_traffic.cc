@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "network/flit.h"
 #include "network/flit/flit_engine.h"
 #include "network/rough_time.h"
@@ -378,9 +379,10 @@ std::string describe(const FlitStudy& study) {
   }
   const FlitTraffic& traffic = study.traffic;
   return fmt::format(
-      "{}{}, {}; {} VCs of {} flits; {} traffic, {:.4g} flits per node and cycle in packets of {}", size,
-      topology, kRoutingWords[static_cast<std::size_t>(study.routing)], study.router.virtual_channels,
-      study.router.buffer, kPatterns[static_cast<std::size_t>(traffic.pattern)],
+      "{}{}, {}; {} of {}; {} traffic, {:.4g} flits per node and cycle in packets of {}", size, topology,
+      kRoutingWords[static_cast<std::size_t>(study.routing)],
+      typed_count(study.router.virtual_channels, "VC"), typed_count(study.router.buffer, "flit"),
+      kPatterns[static_cast<std::size_t>(traffic.pattern)],
       traffic.packets_per_node_cycle * static_cast<double>(traffic.packet_flits), traffic.packet_flits);
 }
 

@@ -51,10 +51,10 @@ void note_unfinished(const FlowJob& job, const PacketOutcome& outcome, std::vect
   };
   if (outcome.given_up > 0) {
     notes.push_back(
-        fmt::format("{} never finished: senders gave up after {} timeouts in a row; {} packets were lost on "
+        fmt::format("{} never finished: senders gave up after {} timeouts in a row; {} {} lost on "
                     "links, {} in full buffers",
-                    of_all(outcome.given_up), kRetries, with_separators(outcome.lost_packets),
-                    with_separators(outcome.dropped_packets)));
+                    of_all(outcome.given_up), kRetries, counted(outcome.lost_packets, "packet"),
+                    outcome.lost_packets == 1 ? "was" : "were", with_separators(outcome.dropped_packets)));
   }
   const std::int64_t others = unfinished - outcome.given_up;
   if (others <= 0) return;
@@ -271,22 +271,21 @@ TrafficResult packet_traffic(const FlowJob& job) {
   }
   result.outcome = std::move(flows);
 
-  result.facts.emplace_back("idle network", fmt::format("longest round trip {}, {} bytes in its window",
+  result.facts.emplace_back("idle network", fmt::format("longest round trip {}, {} in its window",
                                                         time_text(outcome.longest_round_trip_ns),
-                                                        with_separators(outcome.window_bytes)));
+                                                        counted(outcome.window_bytes, "byte")));
   result.facts.emplace_back(
-      "data", fmt::format("{} packets sent by hosts, {} of them again, {} marked by ECN",
-                          with_separators(outcome.data_packets), with_separators(outcome.repeated_packets),
+      "data", fmt::format("{} sent by hosts, {} of them again, {} marked by ECN",
+                          counted(outcome.data_packets, "packet"), with_separators(outcome.repeated_packets),
                           with_separators(outcome.marked_packets)));
   result.facts.emplace_back(
-      "lost",
-      fmt::format("{} on links, {} in full buffers, {} timeouts", with_separators(outcome.lost_packets),
-                  with_separators(outcome.dropped_packets), with_separators(outcome.timeouts)));
+      "lost", fmt::format("{} on links, {} in full buffers, {}", with_separators(outcome.lost_packets),
+                          with_separators(outcome.dropped_packets), counted(outcome.timeouts, "timeout")));
   if (is_pulled(job.settings.congestion_control))
-    result.facts.emplace_back("trimmed", fmt::format("{} packets cut to their headers by full queues",
-                                                     with_separators(outcome.trimmed_packets)));
-  result.facts.emplace_back("longest queue",
-                            fmt::format("{} bytes at one port", with_separators(outcome.longest_queue)));
+    result.facts.emplace_back(
+        "trimmed", fmt::format("{} cut to {} by full queues", counted(outcome.trimmed_packets, "packet"),
+                               outcome.trimmed_packets == 1 ? "its header" : "their headers"));
+  result.facts.emplace_back("longest queue", counted(outcome.longest_queue, "byte") + " at one port");
   if (outcome.longest_pause.ns > 0) {
     const PacketOutcome::Pause& pause = outcome.longest_pause;
     result.facts.emplace_back(

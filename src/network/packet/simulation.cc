@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "network/packet/forward/fast_forward.h"
 #include "network/packet/transport/transport.h"
 
@@ -96,7 +97,8 @@ void Simulation::tell_progress() const {
   }
   Progress& progress = *parts_.core.job.progress;
   progress.update(all > 0 ? done / all : 0);
-  progress.remark(fmt::format("{} of {} flows done, {:.4g} ms are simulated", finished, parts_.flows.size(),
+  progress.remark(fmt::format("{} of {} done, {:.4g} ms are simulated", finished,
+                              typed_count(parts_.flows.size(), "flow"),
                               static_cast<double>(parts_.core.events.now()) / 1e6));
 }
 
@@ -417,14 +419,14 @@ void Simulation::explain_standstill() const {
     if (parts_.mail.is_used() ? parts_.mail[connection].arrived == parts_.mail[connection].messages.size()
                               : parts_.flows[connection].finished)
       continue;
-    throw Error(
-        parts_.core.job.where,
-        fmt::format("after {} ns host {} gave up sending to host {}: {} packets were lost on links and "
-                    "{} dropped by full buffers",
-                    parts_.core.events.now(), parts_.links[parts_.flows[connection].port].node,
-                    parts_.links[parts_.flows[connection].exit].node, parts_.core.outcome.lost_packets,
-                    parts_.core.outcome.dropped_packets),
-        "a larger buffer, or links that lose less");
+    throw Error(parts_.core.job.where,
+                fmt::format("after {} ns host {} gave up sending to host {}: {} lost on links and "
+                            "{} dropped by full buffers",
+                            parts_.core.events.now(), parts_.links[parts_.flows[connection].port].node,
+                            parts_.links[parts_.flows[connection].exit].node,
+                            typed_count(parts_.core.outcome.lost_packets, "packet"),
+                            parts_.core.outcome.dropped_packets),
+                "a larger buffer, or links that lose less");
   }
   throw Error(parts_.core.job.where,
               fmt::format("nothing moves any more after {} ns", parts_.core.events.now()));

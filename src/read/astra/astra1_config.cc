@@ -241,8 +241,8 @@ class NetworkReader {
                                     ? dimension.links % neighbours
                                     : 0;
     if (unused > 0) {
-      warnings.push_back(fmt::format("{}: {} of the {} links of {} dimension {} cannot be used", where,
-                                     unused, dimension.links, name_of(dimension.kind), d));
+      warnings.push_back(fmt::format("{}: {} of the {} of {} dimension {} cannot be used", where, unused,
+                                     typed_count(dimension.links, "link"), name_of(dimension.kind), d));
     }
   }
 

@@ -286,8 +286,10 @@ RemoteMemory read_astra2_remote_memory(const std::string& path, std::int64_t ran
   memory.nodes = config.at("num-nodes").count(1, INT32_MAX);
   memory.npus_per_node = config.at("num-npus-per-node").count(1, INT32_MAX);
   if (memory.nodes * memory.npus_per_node < ranks) {
-    throw Error(nodes->where(), fmt::format("{} nodes of {} NPUs do not hold the network's {} NPUs",
-                                            memory.nodes, memory.npus_per_node, ranks));
+    throw Error(nodes->where(),
+                fmt::format("{} of {} {} not hold the network's {}", typed_count(memory.nodes, "node"),
+                            typed_count(memory.npus_per_node, "NPU"), memory.nodes == 1 ? "does" : "do",
+                            typed_count(ranks, "NPU")));
   }
   return memory;
 }

@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
@@ -260,7 +261,11 @@ void Reader::read_indices(std::string_view key, const TextWord& count, const std
   const std::int64_t wanted = integer(count, key, 0, INT32_MAX);
   for (std::int64_t i = 0; i < wanted; ++i) {
     if (next == words.size()) {
-      throw Error(at(count), fmt::format("'{}' announces {} layers, but {} follow", key, wanted, i),
+      throw Error(at(count),
+                  fmt::format("'{}' announces {}, but {}", key, typed_count(wanted, "layer"),
+                              i == 0   ? "none follows"
+                              : i == 1 ? "1 follows"
+                                       : fmt::format("{} follow", i)),
                   "the number of layers comes first, then their indices");
     }
     indices.push_back({words[next], integer(words[next], key, 0, INT32_MAX)});

@@ -172,7 +172,7 @@ TEST(AstraText, RefusesKeys) {
   EXPECT_EQ(refused(policy + "ep: 1 ep: 2" + body), "w.txt:1:67: 'ep' is here twice");
   EXPECT_EQ(refused(policy + "ep:" + body), "w.txt:1:61: 'ep' has no value");
   EXPECT_EQ(refused(policy + "checkpoints: 2 1" + body),
-            "w.txt:1:74: 'checkpoints' announces 2 layers, but 1 follow\n"
+            "w.txt:1:74: 'checkpoints' announces 2 layers, but 1 follows\n"
             "  hint: the number of layers comes first, then their indices");
   EXPECT_EQ(refused(policy + "checkpoints: 1 3" + body),
             "w.txt:1:76: layer 3 does not exist\n"

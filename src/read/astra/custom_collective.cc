@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
@@ -205,7 +206,8 @@ CustomProgram program_of(const MscclGpu& gpu, std::int32_t shares) {
 
 void check_members(std::int32_t has, std::int32_t wanted, const std::string& source) {
   if (has != wanted)
-    throw Error(source, fmt::format("is a schedule for {} members, but the group has {}", has, wanted));
+    throw Error(source, fmt::format("is a schedule for {}, but the group has {}", typed_count(has, "member"),
+                                    wanted));
 }
 
 }  // namespace

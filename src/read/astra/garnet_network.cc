@@ -41,7 +41,8 @@ class GarnetReader {
     flit_bits_ = count("flit-width", 8, 1 << 23);
     if (flit_bits_ % 8 != 0)
       throw Error(word_at(words_, "flit-width", path_).where,
-                  fmt::format("{} bits are not a whole number of bytes", flit_bits_),
+                  fmt::format("{} {} not a whole number of bytes", typed_count(flit_bits_, "bit"),
+                              flit_bits_ == 1 ? "is" : "are"),
                   "expected a multiple of 8");
     router_latency_ = count("router-latency", 1, 1000);
     if (const Located* routing = find_word(words_, "routing-algorithm");
@@ -88,7 +89,8 @@ class GarnetReader {
     const std::int64_t packages = count("num-packages", 1, kMostNpus);
     if (npus_ % packages != 0)
       throw Error(word_at(words_, "num-packages", path_).where,
-                  fmt::format("{} NPUs do not fill {} packages", npus_, packages));
+                  fmt::format("{} {} not fill {}", typed_count(npus_, "NPU"), npus_ == 1 ? "does" : "do",
+                              typed_count(packages, "package")));
     return packages;
   }
 
@@ -96,10 +98,12 @@ class GarnetReader {
     const std::int64_t packages = this->packages(), rows = count("package-rows", 1, kMostNpus);
     if (packages % rows != 0)
       throw Error(word_at(words_, "package-rows", path_).where,
-                  fmt::format("{} packages do not fill {} rows", packages, rows));
+                  fmt::format("{} {} not fill {}", typed_count(packages, "package"),
+                              packages == 1 ? "does" : "do", typed_count(rows, "row")));
     const std::int64_t local = npus_ / packages;
     if (topology.text == "Torus2D" && local > 1)
-      throw Error(topology.where, fmt::format("packages of {} NPUs make a third dimension", local),
+      throw Error(topology.where,
+                  fmt::format("packages of {} make a third dimension", typed_count(local, "NPU")),
                   "Torus3D, or as many packages as NPUs");
     name_npus(true);
     if (topology.text == "Torus3D") add_rings(local, "local-rings", 1, local_link());
@@ -219,6 +223,7 @@ class GarnetReader {
       network.parameters[name] = {value, fmt::format("{}: {}", path_, name)};
     };
     set("router", "garnet");
+    // Garnet's cycles are ASTRA-sim's nanoseconds.
     set("clock", "1GHz");
     set("routing", "spray");
     set("flit-width", fmt::format("{}B", flit_bits_ / 8));
@@ -241,6 +246,7 @@ class GarnetReader {
 bool is_garnet_network(const std::string& path) {
   const MappedFile file(path);
   const std::string_view text(file.bytes().data(), file.bytes().size());
+  // Two of three, so that one misspelt key is told by the reader and does not make it another kind of file.
   return !text.starts_with('{') &&
          std::ranges::count_if(
              std::array<std::string_view, 3>{"num-npus", "vcs-per-vnet", "num-packages"},

@@ -76,7 +76,8 @@ MachineLinks usual_tree(std::int64_t ranks) {
     const std::int64_t below =
         std::max<std::int64_t>(2, ports / 2 * 2 - (hosts_of(ports / 2 * 2) > ranks ? 2 : 0));
     throw Error(
-        "--htsim_opts", fmt::format("no fat tree of htsim's has {} hosts, and -topo names no other", ranks),
+        "--htsim_opts",
+        fmt::format("no fat tree of htsim's has {}, and -topo names no other", typed_count(ranks, "host")),
         fmt::format("-topo FILE, or as many ranks as {} or {}", hosts_of(below), hosts_of(below + 2)));
   }
   return make_topology(
@@ -112,7 +113,8 @@ void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vec
   const std::int64_t ranks = rank_count(system);
   if (options.nodes > 0 && options.nodes != ranks)
     throw Error("--htsim_opts",
-                fmt::format("-nodes {} beside a network configuration of {} ranks", options.nodes, ranks),
+                fmt::format("-nodes {} beside a network configuration of {}", options.nodes,
+                            typed_count(ranks, "rank")),
                 "omit -nodes");
   if (!options.topology.empty()) {
     const FileKind kind = sniff_file(options.topology);

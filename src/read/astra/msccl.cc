@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
@@ -213,8 +214,8 @@ void Parser::resolve(MscclGpu& gpu, const std::vector<Wait>& waits, const Announ
       fail(wait.node, fmt::format("waits for threadblock {}, which this GPU has not", wait.on_block_id));
     const std::vector<MscclStep>& steps = gpu.blocks[static_cast<std::size_t>(found->second)].steps;
     if (static_cast<std::size_t>(wait.on_step) >= steps.size())
-      fail(wait.node, fmt::format("waits for step {} of threadblock {}, which has {} steps", wait.on_step,
-                                  wait.on_block_id, steps.size()));
+      fail(wait.node, fmt::format("waits for step {} of threadblock {}, which has {}", wait.on_step,
+                                  wait.on_block_id, typed_count(steps.size(), "step")));
     const std::vector<bool>& tells = announced[static_cast<std::size_t>(found->second)];
     if (std::find(tells.begin() + wait.on_step, tells.end(), true) == tells.end())
       fail(wait.node,
@@ -253,8 +254,8 @@ void Parser::check_chunks(const pugi::xml_node& node, CollectiveKind kind, std::
   const auto check = [&](const char* attribute, bool scattered) {
     const std::int64_t chunks = number_or(node, attribute, 0, kMaxChunks, 0);
     if (chunks > 0 && chunks * (scattered ? gpus_ : 1) != per_loop)
-      fail(node, fmt::format("{}=\"{}\" does not fit {} chunks per loop on {} GPUs", attribute, chunks,
-                             per_loop, gpus_));
+      fail(node, fmt::format("{}=\"{}\" does not fit {} per loop on {}", attribute, chunks,
+                             typed_count(per_loop, "chunk"), typed_count(gpus_, "GPU")));
   };
   check("i_chunks", kind == CollectiveKind::all_gather);
   check("o_chunks", kind == CollectiveKind::reduce_scatter);

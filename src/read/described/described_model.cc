@@ -31,8 +31,10 @@ std::int64_t chosen_sequence(const ModelDescription& d, std::int64_t asked) {
                             d.patch, d.sequence),
                 "leave model.sequence out");
   if (d.positions == Positions::learned && asked > d.max_positions)
-    throw Error(where, fmt::format("is longer than the {} learned positions of {}", d.max_positions, d.name),
-                fmt::format("use at most {}, or a description with more max_positions", d.max_positions));
+    throw Error(
+        where,
+        fmt::format("is longer than the {} of {}", typed_count(d.max_positions, "learned position"), d.name),
+        fmt::format("use at most {}, or a description with more max_positions", d.max_positions));
   return asked;
 }
 
@@ -186,8 +188,9 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
                         : "give smaller micro-batches or a shorter sequence");
   }
   if (options.sequence == 0 && d.sequence < d.longest_sequence)
-    model.notes.insert(model.notes.begin(), fmt::format("samples of {} tokens; the configuration allows {}",
-                                                        d.sequence, d.longest_sequence));
+    model.notes.insert(model.notes.begin(),
+                       fmt::format("samples of {}; the configuration allows {}",
+                                   typed_count(d.sequence, "token"), d.longest_sequence));
   check_targets(model, d);
   return model;
 }

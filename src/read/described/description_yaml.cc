@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "read/described/description_fields.h"
 #include "read/described/model_description.h"
 #include "read/study/mapping_yaml.h"
@@ -239,9 +240,10 @@ ModelDescription read_model_description(const Config& config) {
   const std::int64_t last = d.layers / d.experts.every * d.experts.every;
   if (d.experts.count > 0 && last <= d.experts.dense_first) {
     throw Error(d.place(last == 0 ? "experts.every" : "experts.dense_first"),
-                fmt::format("experts in layers {}, {} ... after the first {}, but there are {} layers: none "
+                fmt::format("experts in layers {}, {} ... after the first {}, but there {} {}: none "
                             "has any",
-                            d.experts.every, 2 * d.experts.every, d.experts.dense_first, d.layers),
+                            d.experts.every, 2 * d.experts.every, d.experts.dense_first,
+                            d.layers == 1 ? "is" : "are", typed_count(d.layers, "layer")),
                 "give a smaller experts.every or experts.dense_first, or leave the experts out");
   }
   // Required only where a layer uses it, which is known when the experts are.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/nearest_divisor.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -61,14 +62,17 @@ void complete_groups(const ModelDescription& d) {
     does_not_divide(d, "experts.groups", experts.groups, "experts.count", experts.count);
   if (experts.active_groups > experts.groups)
     throw Error(d.place("experts.active_groups"),
-                fmt::format("{} active groups, but there are only {}", experts.active_groups, experts.groups),
+                fmt::format("{} active groups, but there {} only {}", experts.active_groups,
+                            experts.groups == 1 ? "is" : "are", experts.groups),
                 fmt::format("nearest legal: {}", experts.groups));
   // Group-limited routing selects a token's experts within its active groups only.
   const std::int64_t reachable = experts.count / experts.groups * experts.active_groups;
   if (experts.active > reachable)
     throw Error(d.place("experts.active_groups"),
-                fmt::format("{} active groups hold {} experts, fewer than the {} of a token",
-                            experts.active_groups, reachable, experts.active),
+                fmt::format("{} {} {}, fewer than the {} of a token",
+                            typed_count(experts.active_groups, "active group"),
+                            experts.active_groups == 1 ? "holds" : "hold", typed_count(reachable, "expert"),
+                            experts.active),
                 "raise experts.active_groups");
 }
 
@@ -77,12 +81,14 @@ void complete_experts(ModelDescription& d) {
   if (experts.count == 0) return;
   if (experts.active > experts.count)
     throw Error(d.place("experts.active"),
-                fmt::format("{} active experts, but there are only {}", experts.active, experts.count),
+                fmt::format("{} active experts, but there {} only {}", experts.active,
+                            experts.count == 1 ? "is" : "are", experts.count),
                 fmt::format("nearest legal: {}", experts.count));
   complete_groups(d);
   if (experts.dense_first > d.layers)
     throw Error(d.place("experts.dense_first"),
-                fmt::format("{} dense layers, but there are only {} layers", experts.dense_first, d.layers),
+                fmt::format("{} dense layers, but there {} only {}", experts.dense_first,
+                            d.layers == 1 ? "is" : "are", typed_count(d.layers, "layer")),
                 fmt::format("nearest legal: {}", d.layers));
 }
 
@@ -125,8 +131,8 @@ void complete_recommendation(const ModelDescription& d) {
   // length.
   if (r.bottom.back() != r.embedding)
     throw Error(d.place("bottom"),
-                fmt::format("the bottom MLP ends in {} numbers, but it is combined with embeddings of {}",
-                            r.bottom.back(), r.embedding),
+                fmt::format("the bottom MLP ends in {}, but it is combined with embeddings of {}",
+                            typed_count(r.bottom.back(), "number"), r.embedding),
                 fmt::format("end it in {}", r.embedding));
 }
 

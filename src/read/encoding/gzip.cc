@@ -11,6 +11,8 @@
 namespace armilla {
 namespace {
 
+// A small file must not fill the memory (deflate packs up to a thousandfold): what is larger than 64 MiB
+// may unpack to 500 times its size, and nothing to more than 4 GiB.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMaxRatio = 500;
 constexpr std::uint64_t kFreeBytes = std::uint64_t{64} << 20;
@@ -44,6 +46,7 @@ std::string unpack_gzip(std::span<const char> bytes, const std::string& name) {
   std::string unpacked;
   std::size_t taken = 0, made = 0;
   while (true) {
+    // A byte more than the limit tells a file that exceeds it from one that just fits.
     if (made == unpacked.size())
       unpacked.resize(std::min<std::uint64_t>(std::max<std::uint64_t>(2 * made, 1 << 16), limit + 1));
     // zlib counts in 32 bits, files do not.
@@ -59,6 +62,7 @@ std::string unpack_gzip(std::span<const char> bytes, const std::string& name) {
     if (made > limit) fail(taken, fmt::format("unpacks to more than {} MiB", limit >> 20));
     if (state == Z_STREAM_END) {
       if (taken == bytes.size()) break;
+      // A file may have several members, one after the other (RFC 1952).
       if (!is_gzip(bytes.subspan(taken))) fail(taken, "something else follows the packed data");
       inflateReset(&stream);
       continue;
@@ -80,6 +84,7 @@ std::string peek_gzip(std::span<const char> bytes, std::size_t most) {
   stream.avail_in = static_cast<uInt>(std::min<std::size_t>(bytes.size(), 1U << 30));
   stream.next_out = reinterpret_cast<Bytef*>(unpacked.data());
   stream.avail_out = static_cast<uInt>(most);
+  // Whatever came out before an error is enough to guess the kind of file; its reader tells the error.
   inflate(&stream, Z_SYNC_FLUSH);
   unpacked.resize(most - stream.avail_out);
   return unpacked;

@@ -10,6 +10,7 @@
 #include "base/file_status.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/units_text.h"
 #include "read/described/described_model.h"
 #include "read/scalesim.h"
 #include "read/study.h"
@@ -45,7 +46,7 @@ const ModelFormat& format_of(const std::string& path, std::span<const char> byte
 
 const ModelFormat& suited(const ModelFormat& format, const std::string& name, const ModelOptions& options) {
   if (options.layers > 0 && !format.described) {
-    throw Error(name, fmt::format("is a graph: it cannot be given {} layers", options.layers),
+    throw Error(name, fmt::format("is a graph: it cannot be given {}", typed_count(options.layers, "layer")),
                 "only models by description can");
   }
   if (options.lora_rank > 0 && !format.described)
@@ -64,6 +65,8 @@ struct Origin {
 
 Origin find_model(const std::string& name_or_path) {
   std::vector<std::string> names;
+  // The zoo goes before files, or a command would mean another model in another folder; a note tells of the
+  // file that is hidden.
   for (const ZooModel& zoo : zoo_models()) {
     names.emplace_back(zoo.name);
     if (zoo.name != name_or_path) continue;

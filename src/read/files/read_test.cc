@@ -33,7 +33,7 @@ TEST(ReadModel, NeitherOfThem) {
   EXPECT_EQ(error_in_file("absent.onnx"), "absent.onnx: cannot open the file: No such file or directory");
   EXPECT_EQ(error_in_file(source_path("src/base")),
             source_path("src/base") +
-                ": is a folder without a config.json, so no model\n"
+                ": is a folder without a config.json, so it is not a model\n"
                 "  hint: a model's folder is one that was downloaded from Hugging Face");
   EXPECT_EQ(error_in_file("-"),
             "-: standard input is not read\n  hint: name a file; one that is called '-' is ./-");

@@ -75,7 +75,7 @@ class Fields {
     if (is_nothing(text(column))) return 0;
     const double value = real(column);
     if (!(value > 0))
-      throw Error(place(column), fmt::format("'{:.60}' is no measurement", text(column)),
+      throw Error(place(column), fmt::format("'{:.60}' is not a measurement", text(column)),
                   "expected more than 0, or nothing");
     return value;
   }

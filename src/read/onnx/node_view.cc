@@ -1,4 +1,5 @@
 #include "read/onnx/node_view.h"
+#include "base/units_text.h"
 
 #include <fmt/format.h>
 
@@ -60,8 +61,8 @@ const Shape& OnnxNodeView::input_shape(std::size_t i) const {
 const Shape& OnnxNodeView::input_shape(std::size_t i, std::size_t rank) const {
   const Shape& shape = input_shape(i);
   if (shape.size() < rank)
-    fail(fmt::format("its input '{}' has the shape {}, but needs at least {} dimensions", input(i).name,
-                     to_text(shape), rank));
+    fail(fmt::format("its input '{}' has the shape {}, but needs at least {}", input(i).name, to_text(shape),
+                     typed_count(rank, "dimension")));
   return shape;
 }
 

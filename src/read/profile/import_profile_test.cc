@@ -84,10 +84,10 @@ TEST(ImportNcclTests, WhichCollectiveItIsMustBeKnown) {
   EXPECT_EQ(parse_nccl_tests(text, "n.txt", "all-reduce").communications.front().key.name, "all-reduce");
   EXPECT_NE(error_of([&] { parse_nccl_tests(text, "n.txt", "all-reduced"); }).find("unknown communication"),
             std::string::npos);
-  EXPECT_EQ(
-      error_of([&] { parse_nccl_tests("# Collective test starting: scatter_perf\n" + text, "n.txt"); }),
-      "n.txt:5: 'scatter_perf' is no collective that is modelled\n  hint: known: all_reduce, reduce_scatter, "
-      "all_gather, alltoall, broadcast, reduce and sendrecv");
+  EXPECT_EQ(error_of([&] { parse_nccl_tests("# Collective test starting: scatter_perf\n" + text, "n.txt"); }),
+            "n.txt:5: 'scatter_perf' is not a collective that is modelled\n  hint: known: all_reduce, "
+            "reduce_scatter, "
+            "all_gather, alltoall, broadcast, reduce and sendrecv");
   EXPECT_NE(error_of([&] { parse_nccl_tests(kRanks + kColumnsLine, "n.txt"); }).find("has no times"),
             std::string::npos);
 }

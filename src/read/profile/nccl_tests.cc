@@ -108,7 +108,7 @@ class NcclTests {
     if (words.size() <= *time_column_ + 2)
       throw Error(where, "the line is cut off: its bandwidths are missing", "leave it out");
     if (collective_.empty() && !program_.empty())
-      throw Error(where, fmt::format("'{:.60}' is no collective that is modelled", program_),
+      throw Error(where, fmt::format("'{:.60}' is not a collective that is modelled", program_),
                   "known: all_reduce, reduce_scatter, all_gather, alltoall, broadcast, reduce and sendrecv");
     if (collective_.empty())
       throw Error(where, "which collective this is of is not said", "add --collective all-reduce");
@@ -130,7 +130,7 @@ class NcclTests {
     const std::string_view wrong =
         wrong_column_ && words.size() > *wrong_column_ ? words[*wrong_column_] : "0";
     if (is_number(wrong) && wrong.find_first_not_of('0') != wrong.npos)
-      throw Error(where, fmt::format("{} of its results were wrong", wrong),
+      throw Error(where, fmt::format("{} of its results {} wrong", wrong, wrong == "1" ? "was" : "were"),
                   "such a time says nothing: measure it again, or leave the line out");
     const CommunicationKey key{collective_, bytes, collective_ == "send" ? 2 : group.ranks,
                                group.hosts.size() > 1};

@@ -14,6 +14,8 @@
 namespace armilla {
 namespace {
 
+// All that `armilla events --csv` writes, also what says nothing of a time (dimensions, count, kernel): a
+// name that is none of these is more likely a slip than a column of one's own.
 constexpr std::array<std::string_view, 17> kColumns = {
     "event",      "name",  "phase",  "shapes", "type",    "flops",    "bytes",  "ranks",  "inter_node",
     "dimensions", "count", "device", "kernel", "repeats", "spread_s", "time_s", "source",

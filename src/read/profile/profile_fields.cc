@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/units_text.h"
 #include "ir/collective.h"
 
 namespace armilla {
@@ -58,6 +59,7 @@ void ProfileBuilder::add(ComputationKey key, const Measured& measured, const std
   const auto dtype = dtype_from_name(key.type);
   if (!dtype) throw Error(where, fmt::format("unknown type '{:.60}'", key.type), "for example bf16");
   key.type = name_of(*dtype);
+  // Twice the same does no harm; of two times nobody could say which is right.
   const auto [found, fresh] = computations_.try_emplace({key, measured.device}, measured.time);
   if (!fresh && found->second != measured.time)
     throw Error(where, fmt::format("'{}' has another time further up", key.name));
@@ -72,8 +74,8 @@ void ProfileBuilder::add(CommunicationKey key, const Measured& measured, const s
   if (key.ranks < 1) throw Error(where, fmt::format("{} ranks", key.ranks), "expected at least 1");
   const auto [found, fresh] = communications_.try_emplace({key, measured.device}, measured.time);
   if (!fresh && found->second != measured.time)
-    throw Error(where, fmt::format("'{}' of {} bytes among {} ranks has another time further up", key.name,
-                                   key.bytes, key.ranks));
+    throw Error(where, fmt::format("'{}' of {} among {} has another time further up", key.name,
+                                   typed_count(key.bytes, "byte"), typed_count(key.ranks, "rank")));
   if (fresh) profile_.communications.push_back({std::move(key), measured});
 }
 

@@ -11,6 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+// As in the table (profile_csv.cc), where a column may be absent: what may not be empty ProfileBuilder
+// refuses, so that both forms are held to the same.
 // One event of the document; missing fields read as empty.
 class JsonEvent {
  public:
@@ -59,6 +61,7 @@ class JsonEvent {
   std::string where_;
 };
 
+// `armilla events` writes modelled times, too: they must not come back as measured ones.
 bool has_time(const JsonEvent& event) {
   return event.has("time_s") && (!event.has("source") || is_measured(event.text("source"), event.where()));
 }
@@ -71,6 +74,7 @@ Measured measured_in(const JsonEvent& event, const std::string& device) {
 ComputationKey computation_in(const JsonEvent& event) {
   Work work;
   for (const JsonEvent& product : event.list("products"))
+    // A size that is missing is 0 here, and no shape to ProfileBuilder.
     work.gemms.push_back({product.count("m"), product.count("n"), product.count("k"),
                           product.has("count") ? product.count("count") : 1});
   return {event.text("name"),      phase_named(event.text("phase"), event.where()),
@@ -86,6 +90,7 @@ Profile parse_profile_json(std::string_view text, const std::string& name) {
   const JsonEvent top(document, name);
   const std::string schema = top.text("schema");
   constexpr std::string_view kFamily = "armilla.events/", kKnown = "armilla.events/1";
+  // Told apart from other files: a later form may mean something else by the same fields.
   if (schema.starts_with(kFamily) && schema != kKnown)
     throw Error(name,
                 fmt::format("is a list of events by the schema {:.60}, and this version of Armilla knows {}",
@@ -94,6 +99,7 @@ Profile parse_profile_json(std::string_view text, const std::string& name) {
   if (schema != kKnown)
     throw Error(name, "is not a list of events",
                 "armilla events --json and armilla profile export write such a file");
+  // A job has one device; a database that was exported has that of every event.
   const std::string device = top.text("device");
   ProfileBuilder builder(name);
   for (const JsonEvent& event : top.list("computations")) {

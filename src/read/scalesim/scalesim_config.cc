@@ -172,6 +172,7 @@ class ConfigReader {
   }
 
   std::int64_t size(std::string_view key, std::string_view v1_key, ScaleSimConfig& config) const {
+    // Files of v1 are still about, and differ in these three names.
     const bool old = !find(key) && find(v1_key);
     if (old && config.notes.empty())
       config.notes.push_back(fmt::format("{}: a file of SCALE-Sim v1, run by v2's rules", name_));
@@ -223,6 +224,7 @@ class ConfigReader {
   }
 
   void refuse_unmodelled() const {
+    // Not passed over: they change cycles, and an answer without them would be taken for SCALE-Sim's.
     for (const std::string_view key :
          {"UseRamulatorTrace", "IfmapCustomLayout", "FilterCustomLayout", "SparsitySupport"}) {
       const std::optional<Value> value = find(key);

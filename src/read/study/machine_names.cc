@@ -111,7 +111,7 @@ std::string alternatives(const Names& names) {
   // which begin so.
   if (names_topology(name)) {
     throw Error(
-        where, fmt::format("'{:.60}' is a topology, and no {}: it has no devices", name, family),
+        where, fmt::format("'{:.60}' is a topology, not a {}: it has no devices", name, family),
         fmt::format("a file with the lines 'device: h100-sxm' and 'topology: \"{:.60}\"' is a machine, "
                     "--machine FILE; armilla net takes a topology alone",
                     name));

@@ -520,7 +520,8 @@ Machine read_machine(const Config& config, std::vector<std::string>* warnings) {
                   "give elastic: true, and Rings of one size before the last dimension, which joins slices");
     const std::int64_t of_rings = rank_count(machine) / machine.dimensions.back().size;
     if (machine.largest_slice < of_rings)
-      throw Error(slice->where(), fmt::format("is less than the {} devices of the rings", of_rings));
+      throw Error(slice->where(),
+                  fmt::format("is less than the {} of the rings", typed_count(of_rings, "device")));
   }
   if (const auto devices = config.find("devices"))
     machine.others = read_other_devices(*devices, machine.elastic ? 0 : rank_count(machine));

@@ -323,7 +323,7 @@ bool read_counted_blocks(const Config& recompute, Plan& plan) {
   plan.recompute = Recompute::block;
   plan.recompute_blocks = parse_count(recompute.text().substr(kBlocks.size()), recompute.where());
   if (plan.recompute_blocks < 0 || plan.recompute_blocks > INT32_MAX)
-    throw Error(recompute.where(), fmt::format("{} is no number of blocks", plan.recompute_blocks),
+    throw Error(recompute.where(), fmt::format("{} is not a number of blocks", plan.recompute_blocks),
                 "for example block:8");
   return true;
 }

@@ -244,7 +244,7 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   EXPECT_THAT(study_error(kSmall, {"plan.recompute=block:x"}),
               testing::HasSubstr("plan.recompute=block:x: "));
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=block:-2"}),
-            "--set plan.recompute=block:-2: -2 is no number of blocks\n  hint: for example block:8");
+            "--set plan.recompute=block:-2: -2 is not a number of blocks\n  hint: for example block:8");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_blocks=2"}),
             "--set plan.recompute_blocks=2: cannot be combined with recompute 'full'\n"
             "  hint: plan.recompute_blocks needs plan.recompute block");

@@ -36,6 +36,7 @@ void read_slow_ranks(const Config& config, WhatIf& what_if) {
     const std::vector<RankRange> ranges = read_ranges(item);
     const double time = read_factor(item.at("time"));
     item.reject_unknown_keys();
+    // All ranges of a list have its place: what is wrong with one is told where it was written.
     for (const RankRange& range : ranges) what_if.ranks.push_back({range, time, item.at("ranks").where()});
   }
 }
@@ -56,6 +57,7 @@ void read_slow_links(const Config& config, const Machine& machine, WhatIf& what_
     links.dimension = read_slower_dimension(item.at("dimension"), machine);
     const std::vector<RankRange> ranges = read_ranges(item);
     if (const auto bandwidth = item.find("bandwidth")) links.bandwidth = read_factor(*bandwidth);
+    // A latency of 0 can be wondered about; over a bandwidth of 0 no message would end.
     if (const auto latency = item.find("latency")) links.latency = read_factor(*latency, 0, kMostFactor);
     item.reject_unknown_keys();
     for (const RankRange& range : ranges) {
@@ -75,6 +77,7 @@ Jitter read_jitter(const Config& config) {
   return jitter;
 }
 
+// Years do not fit simulated time (base/duration.h), and nothing here is simulated: goodput is arithmetic.
 double read_duration(const Config& config, std::string_view key) {
   const auto duration = config.find(key);
   return duration ? parse_duration(duration->text(), duration->where()) : 0;
@@ -90,6 +93,7 @@ Failures read_failures(const Config& config) {
   failures.restart = read_duration(config, "restart");
   failures.interval = read_duration(config, "interval");
   if (const auto interval = config.find("interval")) {
+    // Whether the job gets on at all with it is known after the run (ir/derived/goodput.cc).
     failures.interval_where = interval->where();
     if (!(failures.interval > 0)) {
       throw Error(failures.interval_where, "the interval must be positive", "omit it for the best one");
@@ -106,6 +110,7 @@ WhatIf read_what_if(const Config& config, const Machine& machine) {
   if (const auto ranks = config.find("ranks")) read_slow_ranks(*ranks, what_if);
   if (const auto links = config.find("links")) read_slow_links(*links, machine, what_if);
   if (const auto failed = config.find("failed_links")) {
+    // Text: whether it names a link only the graph of links tells (ir/interconnect.cc).
     for (const Config& link : failed->is_list() ? failed->items() : std::vector{*failed})
       what_if.damage.push_back(parse_damage(link.text(), link.where()));
   }

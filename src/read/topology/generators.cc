@@ -82,7 +82,8 @@ constexpr std::array kFatTreeParameters = {
 MachineLinks make_fat_tree(const ParameterValues& values) {
   const std::int64_t k = count_of(values, "k", 2), half = k / 2;
   if (k % 2 != 0)
-    throw Error(values.where("k"), fmt::format("{} ports cannot be halved", k), "an even number");
+    throw Error(values.where("k"), fmt::format("{} cannot be halved", typed_count(k, "port")),
+                "an even number");
   const Bandwidth bandwidth = values.bandwidth("bandwidth");
   const Bandwidth up(bandwidth.value / oversubscription_of(values));
   const Time latency = values.time("latency");
@@ -208,8 +209,9 @@ std::int64_t groups_of(const ParameterValues& values, std::int64_t switches, std
   const std::int64_t groups = values.is_set("groups") ? count_of(values, "groups", 1) : most;
   if (groups > most) {
     throw Error(values.where("groups"),
-                fmt::format("{} groups, and {} {} with {} each reach {} others", groups, switches, kind,
-                            counted(global, "global link"), most - 1),
+                fmt::format("{} groups, and {} {} with {} each {} {}", groups, switches, kind,
+                            counted(global, "global link"), switches == 1 ? "reaches" : "reach",
+                            typed_count(most - 1, "other")),
                 fmt::format("at most {}", most));
   }
   return groups;

@@ -13,6 +13,7 @@
 namespace armilla {
 namespace {
 
+// Counts multiply through devices within devices: a few lines could ask for more than fits into memory.
 constexpr std::int64_t kMostInGraph = 1'000'000;
 
 // "gpu[0:4]" in Python's notation: a name and which of its `count`.
@@ -133,6 +134,7 @@ class InfragraphReader {
 
   // The components of a device, as nodes "place.name.i", and what joins them.
   void expand(const Config& device_name, const std::string& place, int depth) {
+    // A device that holds itself would never end.
     constexpr int kDeepest = 8;
     const auto found = devices_.find(device_name.text());
     if (found == devices_.end())
@@ -155,6 +157,7 @@ class InfragraphReader {
         }
         if (static_cast<std::int64_t>(nodes_.size()) >= kMostInGraph)
           throw Error(component.where(), fmt::format("more than {} components", kMostInGraph));
+        // CPUs and bridges only pass on, as switches do: nothing in a job runs on them.
         const NetworkNodeKind kind = choice == "npu" || choice == "xpu" || choice == "gpu"
                                          ? NetworkNodeKind::device
                                      : choice == "nic" ? NetworkNodeKind::nic
@@ -232,7 +235,8 @@ class InfragraphReader {
       return;
     }
     if (from.size() != to.size())
-      throw Error(edge.where(), fmt::format("joins {} ends with {}, one by one", from.size(), to.size()),
+      throw Error(edge.where(),
+                  fmt::format("joins {} with {}, one by one", typed_count(from.size(), "end"), to.size()),
                   "as many on both sides, or many2many");
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (from[i] != to[i]) add(from[i], to[i]);

@@ -133,6 +133,7 @@ MachineLinks read_links(const Config& nodes, const Config& links) {
         if (a == b) throw Error(item.where(), fmt::format("joins '{}' with itself", graph.nodes[a].name));
         if (static_cast<std::int64_t>(graph.cables.size()) >= 16 * kMostWritten)
           throw Error(item.where(), fmt::format("more than {} links", 16 * kMostWritten));
+        // Only here: a failed link is checked like any other, so that it can come back by one word.
         if (is_gone) continue;
         cable.a = a;
         cable.b = b;
@@ -146,6 +147,7 @@ MachineLinks read_links(const Config& nodes, const Config& links) {
 }
 
 DamagedLink parse_damage(const std::string& text, const std::string& where) {
+  // From behind: names of nodes may hold the sign, shares do not.
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos) return {text, 0, where};
   const double share = parse_fraction(text.substr(equals + 1), where);

@@ -272,10 +272,12 @@ void check_htsim(const HtsimTree& tree, const std::string& path) {
   const auto links_up = [&](std::int64_t links, std::size_t t) {
     const std::int64_t bandwidth = links * tier[t].gigabits;
     const std::int64_t share = tier[t + 1].gigabits * tier[t].oversubscribed;
-    need(bandwidth % share == 0, tier[t].where,
-         fmt::format(
-             "Tier {}: {} of {} Gb/s make no whole number of links up of {} Gb/s with Oversubscribed {}", t,
-             counted_links(links, "down"), tier[t].gigabits, tier[t + 1].gigabits, tier[t].oversubscribed));
+    need(
+        bandwidth % share == 0, tier[t].where,
+        fmt::format(
+            "Tier {}: {} of {} Gb/s {} not make a whole number of links up of {} Gb/s with Oversubscribed {}",
+            t, counted_links(links, "down"), tier[t].gigabits, links == 1 ? "does" : "do",
+            tier[t + 1].gigabits, tier[t].oversubscribed));
     return bandwidth / share;
   };
   const auto mismatch = [&](std::size_t t, std::int64_t links) {

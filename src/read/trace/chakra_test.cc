@@ -316,6 +316,37 @@ TEST(ReadChakra, JsonOfTheJsonizerIsTheSameTrace) {
   }
 }
 
+// A trace of the PyTorch profiler as Chakra's tools link and convert it. The figures are those of
+// chakra_jsonizer.
+TEST(ReadChakra, TracesOfPyTorchHaveOperatorsKernelsAndCollectives) {
+  const std::filesystem::path folder = source_path("tests/reference/chakra/pytorch");
+  const ChakraTrace trace = read_chakra_file((folder / "pytorch.0.et").string());
+  const auto ids = [](std::span<const std::uint64_t> dependences) {
+    return fmt::format("{}", fmt::join(dependences, " "));
+  };
+  const auto whole = [&](std::size_t node, std::string_view name) {
+    const ChakraAttribute* const found = trace.find(node, name);
+    return found == nullptr ? std::string() : std::to_string(integer_value(trace, node, *found));
+  };
+  const std::vector<OracleRow> rows = read_oracle(folder / "pytorch.0.csv");
+  ASSERT_EQ(trace.size(), rows.size());
+  for (std::size_t node = 0; node < trace.size(); ++node) {
+    const OracleRow& row = rows[node];
+    EXPECT_EQ(std::to_string(trace.id[node]), row.at("id"));
+    EXPECT_EQ(name_of(trace.type[node]), row.at("type"));
+    EXPECT_EQ(std::to_string(trace.duration_micros[node]), row.at("duration_us"));
+    EXPECT_EQ(ids(trace.control_dependences(node)), row.at("control"));
+    EXPECT_EQ(ids(trace.data_dependences(node)), row.at("data"));
+    EXPECT_EQ(whole(node, "is_cpu_op"), row.at("on_cpu"));
+    EXPECT_EQ(whole(node, "stream"), row.at("stream"));
+    EXPECT_EQ(whole(node, "comm_type"), row.at("collective"));
+    EXPECT_EQ(whole(node, "comm_size"), row.at("bytes"));
+    const ChakraAttribute* const group = trace.find(node, "pg_name");
+    EXPECT_EQ(group == nullptr ? "" : text_value(trace, node, *group), row.at("group"));
+    EXPECT_EQ(trace.name_of_node(node), row.at("name"));
+  }
+}
+
 TEST(ReadChakra, ReadsTheJsonOfTheFeeder) {
   const ChakraTrace trace = parsed_trace(
       R"({"workload_name": "w", "ngpus": 1, "workload_graph": [

@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "read/trace.h"
 
 #include <fmt/format.h>
@@ -58,7 +59,8 @@ class Label {
       text.remove_prefix(bar + 1);
     }
     if (fields_.size() < 5)
-      throw Error(where, fmt::format("the label has {} fields, not 5 or more", fields_.size()));
+      throw Error(where,
+                  fmt::format("the label has {}, not 5 or more", typed_count(fields_.size(), "field")));
   }
   std::string_view field(std::size_t index) const { return fields_[index]; }
   std::string_view value(std::string_view key) const {

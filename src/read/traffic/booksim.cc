@@ -361,8 +361,8 @@ class BooksimReader {
     measuring.most_samples = whole("max_samples", 10, 1, 1'000'000);
     if (measuring.most_samples <= measuring.warm_up_samples)
       throw Error(where("max_samples"),
-                  fmt::format("{} samples at most, of which {} are the warm-up: none is measured",
-                              measuring.most_samples, measuring.warm_up_samples),
+                  fmt::format("{} at most, of which the warm-up takes {}: none is measured",
+                              typed_count(measuring.most_samples, "sample"), measuring.warm_up_samples),
                   "raise max_samples");
     measuring.latency = named("sim_type", kMeasures, true);
     measuring.saturated_latency = number("latency_thres", 500, -1, 1e18);
@@ -402,7 +402,7 @@ class BooksimReader {
         idle += (idle.empty() ? "" : ", ") + key;
       } else if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) {
         const std::string hint = suggest(key, known);
-        throw Error(assignment.where, "no key of BookSim",
+        throw Error(assignment.where, "is not a key of BookSim",
                     hint.starts_with("did") ? hint : "docs/net.md has the keys");
       }
     }
@@ -475,7 +475,7 @@ class BooksimReader {
               ? parse_real(value.substr(name.size() + 1, value.size() - name.size() - 2), where(key))
               : 0;
       if (count < 1 || count > kMostIterations || count != std::floor(count))
-        throw Error(where(key), fmt::format("'{}' says no number of iterations", value),
+        throw Error(where(key), fmt::format("'{}' does not give a number of iterations", value),
                     fmt::format("{} = {}(2);", key, name));
       iterations = static_cast<std::int64_t>(count);
       return one.value;

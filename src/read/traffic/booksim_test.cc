@@ -88,12 +88,12 @@ TEST(Booksim, ReadsEveryKey) {
 
 TEST(Booksim, SaysWhereSomethingIsWrong) {
   EXPECT_EQ(error_in("\nnum_vc = 4;"),
-            "net.cfg:3: num_vc: no key of BookSim\n  hint: did you mean 'num_vcs'?");
+            "net.cfg:3: num_vc: is not a key of BookSim\n  hint: did you mean 'num_vcs'?");
   EXPECT_EQ(error_in("colour_of_links = red;"),
-            "net.cfg:2: colour_of_links: no key of BookSim\n  hint: docs/net.md has the keys");
-  EXPECT_EQ(
-      error_in("vc_allocator = islip(0);"),
-      "net.cfg:2: vc_allocator: 'islip(0)' says no number of iterations\n  hint: vc_allocator = islip(2);");
+            "net.cfg:2: colour_of_links: is not a key of BookSim\n  hint: docs/net.md has the keys");
+  EXPECT_EQ(error_in("vc_allocator = islip(0);"),
+            "net.cfg:2: vc_allocator: 'islip(0)' does not give a number of iterations\n  hint: vc_allocator "
+            "= islip(2);");
   EXPECT_EQ(error_in("sw_allocator = wavefront(2);"),
             "net.cfg:2: sw_allocator: 'wavefront(2)' is not modelled\n  hint: sw_allocator = wavefront;");
   EXPECT_EQ(error_in("traffic = unifrom;"),
@@ -122,7 +122,7 @@ TEST(Booksim, SaysWhereSomethingIsWrong) {
   EXPECT_EQ(error_in("injection_rate = 1.5;"),
             "net.cfg:2: injection_rate: is 1.5 packets per node and cycle\n  hint: at most 1");
   EXPECT_EQ(error_in("max_samples = 3;"),
-            "net.cfg:2: max_samples: 3 samples at most, of which 3 are the warm-up: none is measured\n"
+            "net.cfg:2: max_samples: 3 samples at most, of which the warm-up takes 3: none is measured\n"
             "  hint: raise max_samples");
   EXPECT_EQ(error_in("seed = time;").substr(0, 17), "net.cfg:2: seed: ");
   EXPECT_EQ(error_in("k 8;"), "net.cfg:2: k: expected '=', found '8'\n  hint: statements are: key = value;");

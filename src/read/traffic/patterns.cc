@@ -70,9 +70,11 @@ std::vector<TrafficFlow> make_all_to_all(const ParameterValues& values, std::int
         values.where("hosts"),
         fmt::format("{} flows, between {} hosts", with_separators(part * (part - 1)), with_separators(part)),
         "at most 10,000 hosts: all-to-all:hosts=10000");
+  // Before they are made: the caller refuses what would not fit into memory.
   foreseen(part * (part - 1));
   std::vector<TrafficFlow> flows;
   flows.reserve(static_cast<std::size_t>(part * (part - 1)));
+  // Step after step as in a ring, so that not everybody begins with the same receiver.
   for (std::int64_t step = 1; step < part; ++step) {
     for (std::int64_t from = 0; from < part; ++from)
       flows.push_back({from, (from + step) % part, flow_bytes(values)});
@@ -87,7 +89,7 @@ std::vector<TrafficFlow> make_shift(const ParameterValues& values, std::int64_t 
   if (distance == hosts) throw Error(values.where("distance"), "every host would send to itself");
   if (distance > hosts)
     throw Error(values.where("distance"),
-                fmt::format("{} hosts further, of {}", distance, counted(hosts, "host")),
+                fmt::format("{} further, of {}", typed_count(distance, "host"), counted(hosts, "host")),
                 fmt::format("from 1 to {}", hosts - 1));
   std::vector<TrafficFlow> flows;
   for (std::int64_t from = 0; from < hosts; ++from)
@@ -140,7 +142,8 @@ std::vector<TrafficFlow> parse_connections(std::string_view text, const std::str
       const std::optional<std::string_view> number = one.next();
       if (!number || number->find_first_not_of("0123456789") != std::string_view::npos ||
           number->size() > 9 || std::stoll(std::string(*number)) >= hosts)
-        words.fail(fmt::format("'{:.60}' is none of the {} hosts", digits, hosts), "they count from 0");
+        words.fail(fmt::format("'{:.60}' is not one of the {}", digits, typed_count(hosts, "host")),
+                   "they count from 0");
       return std::stoll(std::string(*number));
     };
     flow.source = end(word.substr(0, arrow));

@@ -81,7 +81,7 @@ TEST(TrafficPatterns, ReadHtsimsConnections) {
   }
   std::ofstream(path) << "Nodes 8\n0->8 size 5\n";
   EXPECT_EQ(error_of([&] { flows(path.string()); }),
-            path.string() + ":2: '8' is none of the 8 hosts\n  hint: they count from 0");
+            path.string() + ":2: '8' is not one of the 8 hosts\n  hint: they count from 0");
   // A file that breaks off, and a count that was not kept.
   std::ofstream(path) << "Nodes 8\nConnections 2\n0->7 size 4000\n";
   EXPECT_EQ(error_of([&] { flows(path.string()); }),

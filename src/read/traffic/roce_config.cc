@@ -41,6 +41,7 @@ void thresholds(RoceWords& words, std::map<std::int64_t, std::int64_t>& map) {
   const std::int64_t count = words.whole("the number of rates", 0, 1000, true);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t rate = words.whole("a rate in bits per second", 1, std::int64_t{1} << 50);
+    // A thousand bytes here (ns-3's SwitchMmu::ConfigEcn), and a mebibyte for MB in BUFFER_SIZE.
     map[rate] = words.whole("a threshold in KB", 0, 4'000'000) * 1000;
   }
 }
@@ -277,6 +278,7 @@ RoceInput read_network(const std::string& path, RoceConfig& config) {
     } else if (!name->starts_with('#')) {
       std::vector<std::string_view> names;
       for (const RoceKey& known : kRoceKeys) names.push_back(known.name);
+      // ns-3 passes over what it does not know. What looks like one of its keys is more likely a slip.
       const std::string hint = suggest(*name, names);
       if (hint.starts_with("did you mean")) words.fail(fmt::format("unknown key '{}'", *name), hint);
       unknown.emplace_back(*name);

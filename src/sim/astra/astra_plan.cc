@@ -243,7 +243,7 @@ void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algor
         const bool performs = phase.kind != CollectiveKind::all_to_all;
         notes_.insert(fmt::format(
             "halvingDoubling {}: {}",
-            performs ? fmt::format("among {} ranks, no power of two", n) : std::string("of an all-to-all"),
+            performs ? fmt::format("among {} ranks, not a power of two", n) : std::string("of an all-to-all"),
             performs ? "the ranks beyond the power of two join by an extra step before and after"
                      : "direct is used, as halving-doubling cannot"));
         use_schedule(phase, performs ? "halving-doubling" : "direct");
@@ -255,8 +255,8 @@ void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algor
       return;
     case StreamAlgorithmKind::double_binary_tree: {
       if (!is_power_of_two(n)) {
-        notes_.insert(
-            fmt::format("doubleBinaryTree among {} ranks, no power of two: a tree of any size is used", n));
+        notes_.insert(fmt::format(
+            "doubleBinaryTree among {} ranks, not a power of two: a tree of any size is used", n));
         use_schedule(phase, reduces_all ? "double-binary-tree" : "ring");
         return;
       }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "sim/astra/astra_run.h"
 #include "sim/fold/layer_loops.h"
 #include "sim/run/describe_run.h"
@@ -20,7 +21,8 @@ namespace {
 
 void check_ranks(std::int64_t devices, const Graph& graph) {
   if (devices != graph.ranks)
-    throw Error("simulation", fmt::format("{} ranks on a machine of {} devices", graph.ranks, devices));
+    throw Error("simulation", fmt::format("{} on a machine of {}", typed_count(graph.ranks, "rank"),
+                                          typed_count(devices, "device")));
 }
 
 void check_positive(double factor, std::string_view what) {

@@ -108,9 +108,10 @@ std::vector<SharedFile> shared_files(const std::string& prefix, std::int64_t ran
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     const std::optional<std::string> path = trace_file(prefix, rank);
     if (!path)
-      throw Error(
-          fmt::format("{}.{}.et", prefix, rank), "there is no such file",
-          fmt::format("a job of {} ranks needs {}.0.et to {}.{}.et", ranks, prefix, prefix, ranks - 1));
+      throw Error(fmt::format("{}.{}.et", prefix, rank), "there is no such file",
+                  ranks == 1 ? fmt::format("a job of 1 rank needs {}.0.et", prefix)
+                             : fmt::format("a job of {} ranks needs {}.0.et to {}.{}.et", ranks, prefix,
+                                           prefix, ranks - 1));
     Alike& alike = by_fingerprint[fingerprint(MappedFile(*path).bytes())];
     if (const std::optional<std::size_t> like = same_file(files, alike, *path, files.size())) {
       files[*like].ranks.push_back(rank);

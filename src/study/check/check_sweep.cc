@@ -55,7 +55,8 @@ std::string check_sweep_file(const std::string& path, Progress& progress) {
                         alike.count == 1 ? " is" : fmt::format(" and {} more are", alike.count - 1), message);
   }
   if (reasons.size() > kMostReasons)
-    text += fmt::format("\n  warning: others are refused for {} more reasons", reasons.size() - kMostReasons);
+    text += fmt::format("\n  warning: others are refused for {}",
+                        typed_count(reasons.size() - kMostReasons, "more reason"));
   return text;
 }
 

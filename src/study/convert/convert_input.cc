@@ -73,8 +73,10 @@ ConvertInput read_flexflow_job(const std::string& path, const ConvertOptions& op
   ConvertInput input;
   input.job.ranks = std::move(traces.ranks);
   if (traces.told > 0)
-    input.notes.push_back(
-        fmt::format("{} dependences between devices became messages of one byte", traces.told));
+    input.notes.push_back(fmt::format(
+        "{} of one byte", traces.told == 1
+                              ? "1 dependence between devices became a message"
+                              : fmt::format("{} dependences between devices became messages", traces.told)));
   return input;
 }
 

@@ -113,11 +113,12 @@ Database::Database(const std::string& path, const DatabaseForm& form, DatabaseUs
   is_new_ = writes && application == 0 && number_of("SELECT count(*) FROM sqlite_master") == 0;
   if (!is_new_ && application != form.application) {
     const DatabaseKind* const other = kind_with_id(application);
-    throw Error(path,
-                fmt::format("is a {}{}",
-                            other == nullptr ? "database, but no " : fmt::format("{}, and no ", other->what),
-                            form.what),
-                "name another file");
+    throw Error(
+        path,
+        fmt::format("is a {}{}",
+                    other == nullptr ? "database, but not a " : fmt::format("{}, and not a ", other->what),
+                    form.what),
+        "name another file");
   }
   if (!is_new_ && version != form.version) {
     throw Error(path,

@@ -95,8 +95,9 @@ ProfileUse apply_profile(const Profile& profile, const Device& device, const Cos
 }
 
 std::string describe(const ProfileUse& use, const Profile& profile) {
-  std::string text = fmt::format("{}: measured times of {} of {} distinct computations", profile.file,
-                                 use.measured, use.measured + use.interpolated + use.modelled);
+  std::string text =
+      fmt::format("{}: measured times of {} of {}", profile.file, use.measured,
+                  typed_count(use.measured + use.interpolated + use.modelled, "distinct computation"));
   if (use.interpolated > 0) text += fmt::format(", {} interpolated between measured ones", use.interpolated);
   if (use.modelled > 0)
     text += fmt::format(", the other{} modelled",

@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "study/run.h"
 
 #include <fmt/format.h>
@@ -44,8 +45,8 @@ void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t r
     check_rank_ranges({slow.ranks}, ranks, slow.where);
     if (slow.dimension >= machine.dimensions.size()) {
       throw Error(slow.where,
-                  fmt::format("{} ranks of machine '{}' do not reach dimension {}", ranks, machine.name,
-                              slow.dimension),
+                  fmt::format("{} of machine '{}' {} not reach dimension {}", typed_count(ranks, "rank"),
+                              machine.name, ranks == 1 ? "does" : "do", slow.dimension),
                   fmt::format("the outermost they use is '{}'",
                               machine.dimensions.empty() ? "none" : machine.dimensions.back().name));
     }

@@ -72,8 +72,8 @@ class JobPlacement {
     if (job.devices.empty()) {
       throw Error(
           job.devices_where,
-          fmt::format("the {} devices of machine '{}' are not enough for '{}' beside the jobs before it",
-                      count, machine_.name, job.name),
+          fmt::format("the {} of machine '{}' {} not enough for '{}' beside the jobs before it",
+                      typed_count(count, "device"), machine_.name, count == 1 ? "is" : "are", job.name),
           "give a larger machine or the jobs fewer ranks");
     }
     throw Error(job.devices_where, fmt::format("device {} does not exist", last),

@@ -233,9 +233,9 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
                   run.study.plan.schedule, run.iterations));
   if (!steady.settled) {
     run.notes.push_back(
-        fmt::format("after {} iterations their times still differ: the one shown is as long as "
+        fmt::format("after {} their times still differ: the one shown is as long as "
                     "the mean of the last {}",
-                    run.iterations, run.iterations / 2));
+                    typed_count(run.iterations, "iteration"), run.iterations / 2));
   }
 }
 

@@ -282,7 +282,7 @@ std::string note_on_nodes(const std::vector<std::pair<const Plan*, const Machine
         groups, [&, &ranks = plan->ranks](std::int64_t group) { return !fits_nodes(group, node, ranks); });
     if (parted == groups.end()) continue;
     ++plans;
-    example = fmt::format("of {} ranks in nodes of {}", *parted, node);
+    example = fmt::format("of {} in nodes of {}", typed_count(*parted, "rank"), node);
   }
   if (plans == 0) return {};
   return fmt::format(

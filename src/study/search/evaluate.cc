@@ -97,25 +97,6 @@ void time_chain(const Graph& graph, const RankClass& ranks, SlotTime& time) {
   time.parts_behind = 0;
 }
 
-PlanOutcome outcome_of(const PlanPrepared& plan, const Result& result) {
-  const Machine& machine = plan.setting->machine;
-  PlanOutcome outcome;
-  outcome.plan = plan.plan;
-  outcome.machine = machine.name;
-  outcome.iteration = result.iteration;
-  outcome.energy = energy_of(machine, result);
-  outcome.cost = cost_of(machine, plan.plan.ranks, result.iteration);
-  // Of the class that computes longest; of several, of that which waits longest for communication.
-  for (const RankClass& ranks : result.classes) {
-    const auto key = [](Time compute, Time exposed) { return std::pair(compute, exposed); };
-    if (key(ranks.compute, ranks.exposed_communication) < key(outcome.compute, outcome.exposed_communication))
-      continue;
-    outcome.compute = ranks.compute;
-    outcome.exposed_communication = ranks.exposed_communication;
-  }
-  return outcome;
-}
-
 SimulationOptions of_times_alone() {
   SimulationOptions options;
   options.intervals = false;
@@ -510,12 +491,6 @@ std::optional<SlotTime> PlanEvaluator::time_of_slot(const PlanPrepared& plan, co
   return sum;
 }
 
-std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& plan) {
-  const std::optional<Result> result = play_slots(plan, {});
-  if (!result) return std::nullopt;
-  return outcome_of(plan, *result);
-}
-
 std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const Watch& watch) {
   const Study& setting = *plan.setting;
   // A profile or a what-if may change single nodes, which slots hide.
@@ -572,6 +547,25 @@ Result PlanEvaluator::play(const PlanPrepared& plan) {
   return slots ? *std::move(slots) : play_nodes(plan);
 }
 
+PlanOutcome PlanEvaluator::outcome_of(const PlanPrepared& plan, const Result& result) {
+  const Machine& machine = plan.setting->machine;
+  PlanOutcome outcome;
+  outcome.plan = plan.plan;
+  outcome.machine = machine.name;
+  outcome.iteration = result.iteration;
+  outcome.energy = energy_of(machine, result);
+  outcome.cost = cost_of(machine, plan.plan.ranks, result.iteration);
+  // Of the class that computes longest; of several, of that which waits longest for communication.
+  for (const RankClass& ranks : result.classes) {
+    const auto key = [](Time compute, Time exposed) { return std::pair(compute, exposed); };
+    if (key(ranks.compute, ranks.exposed_communication) < key(outcome.compute, outcome.exposed_communication))
+      continue;
+    outcome.compute = ranks.compute;
+    outcome.exposed_communication = ranks.exposed_communication;
+  }
+  return outcome;
+}
+
 PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) {
   return outcome_of(plan, play(plan));
 }
@@ -606,18 +600,6 @@ Result PlanEvaluator::play_nodes(const PlanPrepared& plan) {
   if (!is_one_iteration(plan)) return run_study(plan.study(), of_times_alone()).result;
   LentMemory lent(*this, plan);
   return armilla::simulate(lower_nodes(plan).graph, cost_, of_times_alone(), lent.memory());
-}
-
-PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) {
-  return outcome_of(plan, play_nodes(plan));
-}
-
-std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepared& plan, Time longest) {
-  const LeastAhead ahead = ahead_of(plan);
-  if (ahead.after_slots.empty()) return simulate_nodes(plan);
-  const BeginningKey key = beginning_key(plan);
-  if (is_known_to_be_late(key, ahead, longest)) return std::nullopt;
-  return play_nodes_within(plan, longest, key, ahead);
 }
 
 std::optional<PlanOutcome> PlanEvaluator::play_nodes_within(const PlanPrepared& plan, Time longest,

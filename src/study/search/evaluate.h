@@ -67,19 +67,11 @@ class PlanEvaluator {
   PlanOutcome simulate(const PlanPrepared& plan);
   // Nothing as soon as it is known that the iteration lasts longer.
   std::optional<PlanOutcome> simulate_within(const PlanPrepared& plan, Time longest);
-  // The two ways to it: with slots of the pipeline as one node each (lower/fused_slots.h), nothing where
-  // these are not known to be the same whenever they are done; and node by node.
-  std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
-  PlanOutcome simulate_nodes(const PlanPrepared& plan);
   // How long that takes the processor (sim/simulate.h).
   PlayTime foreseen_time(const PlanPrepared& plan) const;
-  std::optional<PlanOutcome> simulate_nodes_within(const PlanPrepared& plan, Time longest);
-  // Whether what was seen of plans that begin alike, node by node, says that the iteration lasts longer.
-  bool is_known_to_be_late(const PlanPrepared& plan, Time longest) {
-    return is_known_to_be_late(beginning_key(plan), ahead_of(plan), longest);
-  }
 
  private:
+  friend class PlansEitherWay;  // tests: evaluate_testing.h
   std::shared_ptr<const Study> setting_of(const Plan& plan);
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
@@ -111,8 +103,11 @@ class PlanEvaluator {
   struct WatchedSlots;
   // Says of a job that is to be played which of its ends to watch; throws RunIsLate then.
   using Watch = std::function<std::span<std::vector<WatchedEnd>>(const FusedJob&)>;
+  // The two ways to an iteration: with slots of the pipeline as one node each (lower/fused_slots.h), nothing
+  // where these are not known to be the same whenever they are done; and node by node.
   std::optional<Result> play_slots(const PlanPrepared& plan, const Watch& watch);
   Result play_nodes(const PlanPrepared& plan);
+  static PlanOutcome outcome_of(const PlanPrepared& plan, const Result& result);
   // What plans have in common that run alike up to LeastAhead::first_exchange.
   using BeginningKey = std::tuple<const StagePaths*, Time, std::string>;
   BeginningKey beginning_key(const PlanPrepared& plan);

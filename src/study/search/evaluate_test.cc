@@ -1,5 +1,5 @@
 // Plans with slots as one node each take what they take node by node, to the picosecond.
-#include "study/search/evaluate.h"
+#include "study/search/evaluate_testing.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -118,10 +118,10 @@ TEST_F(EvaluateTest, HostsThatStopAtMessagesAreNotAhead) {
     const Study study = read_study(Config::parse(text(overlap ? "true" : "false"), "study.yaml", {}));
     PlanEvaluator evaluator(study);
     const PlanPrepared plan = evaluator.prepare(study.request);
-    const std::optional<PlanOutcome> slots = evaluator.simulate_slots(plan);
+    const std::optional<PlanOutcome> slots = PlansEitherWay(evaluator).in_slots(plan);
     EXPECT_EQ(slots.has_value(), overlap);
     if (slots) {
-      EXPECT_EQ(slots->iteration, evaluator.simulate_nodes(plan).iteration);
+      EXPECT_EQ(slots->iteration, PlansEitherWay(evaluator).by_nodes(plan).iteration);
     }
   }
 }
@@ -143,12 +143,12 @@ TEST_F(EvaluateTest, SlotsHaveRingAttentionWhereItsMessagesMeetThoseOfTheSlotAlo
         const Study study = read_study(Config::parse(text, "study.yaml", {}));
         PlanEvaluator evaluator(study);
         const PlanPrepared plan = evaluator.prepare(study.request);
-        const std::optional<PlanOutcome> slots = evaluator.simulate_slots(plan);
+        const std::optional<PlanOutcome> slots = PlansEitherWay(evaluator).in_slots(plan);
         if (!in_slots || host == "compiled") {
           EXPECT_EQ(slots.has_value(), in_slots);
         }
         if (slots) {
-          EXPECT_EQ(slots->iteration, evaluator.simulate_nodes(plan).iteration);
+          EXPECT_EQ(slots->iteration, PlansEitherWay(evaluator).by_nodes(plan).iteration);
           EXPECT_EQ(times_of(evaluator.play(plan)), times_of(run_study(plan.study(), {}).result));
         }
       }
@@ -175,9 +175,9 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
       PlanEvaluator evaluator(study);
       const PlanPrepared plan = evaluator.prepare(study.request);
       ++compared;
-      slots = evaluator.simulate_slots(plan);
+      slots = PlansEitherWay(evaluator).in_slots(plan);
       if (!slots) continue;
-      nodes = evaluator.simulate_nodes(plan);
+      nodes = PlansEitherWay(evaluator).by_nodes(plan);
       slots_of_ranks = evaluator.play(plan);
       SimulationOptions options;
       options.intervals = false;
@@ -229,9 +229,10 @@ TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
       const Study study = read_study(Config::parse(text, "study.yaml", {}));
       PlanEvaluator evaluator(study);
       const PlanPrepared plan = evaluator.prepare(study.request);
-      const PlanOutcome whole = evaluator.simulate_nodes(plan);
+      const PlanOutcome whole = PlansEitherWay(evaluator).by_nodes(plan);
       ++compared;
-      const std::optional<PlanOutcome> watched = evaluator.simulate_nodes_within(plan, whole.iteration);
+      const std::optional<PlanOutcome> watched =
+          PlansEitherWay(evaluator).by_nodes_within(plan, whole.iteration);
       ASSERT_TRUE(watched);
       ASSERT_EQ(watched->iteration, whole.iteration);
       ASSERT_EQ(watched->compute, whole.compute);
@@ -253,12 +254,16 @@ TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
         ASSERT_TRUE(kept);
         ASSERT_EQ(kept->iteration, whole.iteration);
       }
-      ASSERT_TRUE(other.simulate_nodes_within(same, whole.iteration));
+      ASSERT_TRUE(PlansEitherWay(other).by_nodes_within(same, whole.iteration));
       given_up_in_slots +=
-          other.simulate_slots(same) && !other.simulate_within(same, Time(bound.value / 10 * 9)) ? 1 : 0;
-      given_up += evaluator.simulate_nodes_within(plan, Time(bound.value / 10 * 9)) ? 0 : 1;
+          PlansEitherWay(other).in_slots(same) && !other.simulate_within(same, Time(bound.value / 10 * 9))
+              ? 1
+              : 0;
+      given_up += PlansEitherWay(evaluator).by_nodes_within(plan, Time(bound.value / 10 * 9)) ? 0 : 1;
       given_up_late +=
-          evaluator.simulate_nodes_within(plan, Time((bound.value + whole.iteration.value) / 2)) ? 0 : 1;
+          PlansEitherWay(evaluator).by_nodes_within(plan, Time((bound.value + whole.iteration.value) / 2))
+              ? 0
+              : 1;
     } catch (const Error&) {
       continue;  // not every combination is legal
     }
@@ -348,15 +353,15 @@ TEST_F(EvaluateTest, WhatWasSeenOfAPlanGivesUpOthersThatTakeLonger) {
       const Study study = read_study(Config::parse(text, "study.yaml", {}));
       PlanEvaluator evaluator(study);
       const PlanPrepared plan = evaluator.prepare(study.request);
-      const Time iteration = evaluator.simulate_nodes(plan).iteration;
+      const Time iteration = PlansEitherWay(evaluator).by_nodes(plan).iteration;
       const Time longest =
           seed % 3 == 0 ? iteration : Time((evaluator.slot_bound(plan).value + iteration.value) / 2);
-      evaluator.simulate_nodes_within(plan, longest);
+      PlansEitherWay(evaluator).by_nodes_within(plan, longest);
       for (const PlanRequest& request : with_other_exchanges(study.request)) {
         const PlanPrepared other = evaluator.prepare(request);
-        const bool known = evaluator.is_known_to_be_late(other, longest);
-        const bool late = !evaluator.simulate_nodes_within(other, longest);
-        const bool longer = evaluator.simulate_nodes(other).iteration > longest;
+        const bool known = PlansEitherWay(evaluator).is_known_to_be_late(other, longest);
+        const bool late = !PlansEitherWay(evaluator).by_nodes_within(other, longest);
+        const bool longer = PlansEitherWay(evaluator).by_nodes(other).iteration > longest;
         ASSERT_TRUE(longer || !late);
         ASSERT_TRUE(late || !known);
         (late ? given_up : kept) += 1;
@@ -516,7 +521,7 @@ TEST_F(EvaluateTest, ChecksOfCallsLastWhateverAnOperatorTakesTheHost) {
         "study.yaml", {}));
     PlanEvaluator evaluator(study);
     const PlanPrepared plan = evaluator.prepare(study.request);
-    EXPECT_EQ(evaluator.simulate_slots(plan).has_value(), in_slots) << issue;
+    EXPECT_EQ(PlansEitherWay(evaluator).in_slots(plan).has_value(), in_slots) << issue;
     return in_seconds(evaluator.simulate(plan).iteration);
   };
   const double expected = seconds("1us", true);

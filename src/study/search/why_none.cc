@@ -59,19 +59,10 @@ class WhyNone {
     return found != nullptr && !found->given && found->values.size() > 1;
   }
 
-  // As a whole: plan.expert_tensor does not name plan.expert.
-  static bool names(std::string_view text, std::string_view key) {
-    for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
-      const std::string_view behind = text.substr(at + key.size(), 1);
-      if (behind.empty() || (behind != "_" && (behind < "a" || behind > "z"))) return true;
-    }
-    return false;
-  }
-
   // Whether other values of what varies could make another error of it, or none.
   bool depends_on_what_varies(const Error& error) const {
     const auto is_about = [&](std::string_view key) {
-      return std::ranges::find(error.keys, key) != error.keys.end() || names(error.message, key);
+      return std::ranges::find(error.keys, key) != error.keys.end();
     };
     for (const SearchAxis& other : result_.axes) {
       if (varies(other.key) && is_about(other.key)) return true;

@@ -343,7 +343,7 @@ TEST_F(SweepTest, BadDatabasesAreRefused) {
   EXPECT_THAT(refusal(text), HasSubstr("is not a database, so it is not a database of sweeps"));
   std::filesystem::remove(database_);
   { const Database other(database_, {"saved search", 0x41726d53, 1, "CREATE TABLE a (b);"}); }
-  EXPECT_THAT(refusal(text), HasSubstr("is a saved search, and no database of sweeps"));
+  EXPECT_THAT(refusal(text), HasSubstr("is a saved search, and not a database of sweeps"));
   std::filesystem::remove(database_);
   { const Database newer(database_, {"database of sweeps", 0x41726d57, 7, "CREATE TABLE a (b);"}); }
   EXPECT_THAT(refusal(text),

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/pipeline_schedule.h"
 #include "study/validate/row_model.h"
 
 namespace armilla {
@@ -151,25 +152,24 @@ bool is_sequence_parallel(const MeasuredPlan& row, const std::string& where) {
 // The column is a text that may name more than a schedule ("1f1b (DeepSpeed)", "fsdp+tp"). Interleaving is
 // told by chunks, and 1F1B is what others than these run.
 std::string schedule_of_row(const MeasuredPlan& row, const std::string& where) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kNames = {
-      {{"gpipe", "gpipe"},
-       {"afab", "gpipe"},
-       {"all-forward-all-backward", "gpipe"},
-       {"zb-h1", "zb-h1"},
-       {"zbh1", "zb-h1"},
-       {"zb-v", "zb-v"},
-       {"zbv", "zb-v"},
-       {"dualpipe", "dualpipe"},
-       {"pipedream-2bw", "pipedream-2bw"},
-       {"combined-1f1b", "combined-1f1b"}}};
   const std::string text = lower_case(row.schedule);
   if (row.pipeline == 1 || text.empty()) return {};
-  for (const auto& [name, schedule] : kNames) {
+  const PipelineScheduleInfo& usual = schedule_of(Plan());
+  // The longest: a name may begin like another.
+  std::string_view named;
+  for (const PipelineScheduleInfo& info : pipeline_schedules()) {
+    if (info.name == usual.name || info.name == usual.over_chunks) continue;
+    if (info.name.size() > named.size() && text.find(info.name) != std::string::npos) named = info.name;
+  }
+  if (!named.empty()) return std::string(named);
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSynonyms = {
+      {{"afab", "gpipe"}, {"all-forward-all-backward", "gpipe"}, {"zbh1", "zb-h1"}, {"zbv", "zb-v"}}};
+  for (const auto& [name, schedule] : kSynonyms) {
     if (text.find(name) != std::string::npos) return std::string(schedule);
   }
-  constexpr std::array<std::string_view, 4> kUsual = {"1f1b", "interleav", "none", "fsdp"};
+  const std::array<std::string_view, 4> usual_words = {usual.name, "interleav", "none", "fsdp"};
   const bool is_usual = std::ranges::any_of(
-      kUsual, [&](std::string_view name) { return text.find(name) != std::string::npos; });
+      usual_words, [&](std::string_view name) { return text.find(name) != std::string::npos; });
   if (!is_usual)
     throw Error(where, fmt::format("schedule '{:.60}' is not known", row.schedule),
                 "for example 1f1b, 1f1b-interleaved, gpipe or none");

@@ -496,8 +496,10 @@ Work work_of(const MeasuredKernel& kernel, const std::string& where) {
   if (operation.starts_with("attention_")) {
     needs({kernel.heads, kernel.head_dim, kernel.queries, kernel.keys});
     if (kernel.kv_heads > 0 && kernel.heads % kernel.kv_heads != 0)
-      throw Error(where, fmt::format("{} heads over {} of keys and values", kernel.heads, kernel.kv_heads),
-                  "as many share each of these");
+      throw Error(
+          where,
+          fmt::format("{} over {} of keys and values", typed_count(kernel.heads, "head"), kernel.kv_heads),
+          "as many share each of these");
     return attention(kernel, dtype);
   }
   for (const ElementWise& kind : kElementWise) {

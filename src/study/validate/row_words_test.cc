@@ -5,11 +5,13 @@
 
 #include "base/config.h"
 #include "base/error_testing.h"
+#include "lower/pipeline_schedule.h"
 #include "read/measurements.h"
 #include "read/study.h"
 #include "study/run.h"
 #include "study/validate.h"
 #include "study/validate/row_model.h"
+#include "study/validate/row_plan.h"
 #include "study/validate/validate_testing.h"
 #include "write/study.h"
 #include "write/validation.h"
@@ -94,6 +96,22 @@ TEST(RowWords, ShardingAndSchedulesAreSpelledInSeveralWays) {
     row.schedule = text;
     EXPECT_EQ(study_of(row, "x").plan.virtual_stages, 2) << text;
   }
+}
+
+TEST(RowWords, SchedulesHaveTheirNamesAndOthers) {
+  MeasuredPlan row = small_row();
+  const auto schedule = [&](const std::string& text) {
+    row.schedule = text;
+    return request_of(row, row.layers, "x").plan.schedule;
+  };
+  for (const PipelineScheduleInfo& info : pipeline_schedules()) {
+    const bool is_told_by_chunks = info.name == "1f1b" || info.name == "interleaved";
+    EXPECT_EQ(schedule(fmt::format("{} (ours)", info.name)), is_told_by_chunks ? "1f1b" : info.name);
+  }
+  EXPECT_EQ(schedule("AFAB"), "gpipe");
+  EXPECT_EQ(schedule("ZBH1"), "zb-h1");
+  EXPECT_EQ(schedule("ZBV"), "zb-v");
+  EXPECT_EQ(schedule("fsdp+tp"), "1f1b");
 }
 
 TEST(RowWords, CellsThatAreMissingAreNamed) {

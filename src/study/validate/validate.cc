@@ -263,7 +263,7 @@ class Validator {
     row.predicted = in_seconds(time);
     row.work = work.kind == WorkKind::matrix ? static_cast<double>(work.flops.value)
                                              : static_cast<double>(work.bytes.value);
-    row.study = fmt::format("{} flops, {}", work.flops.value, to_text(work.bytes));
+    row.study = fmt::format("{}, {}", typed_count(work.flops.value, "flop"), to_text(work.bytes));
   }
 
   // A step that was measured several times is played once.

@@ -23,8 +23,8 @@ constexpr std::size_t kShownPerTrace = 8;  // of one kind
 constexpr std::size_t kShownInTotal = 100;
 constexpr std::size_t kShownOfCircle = 8;
 
-std::string counted(Bytes bytes) {
-  return fmt::format("{} bytes", with_separators(bytes.value));
+std::string exact_bytes(Bytes bytes) {
+  return counted(bytes.value, "byte");
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ class TraceChecker::Impl {
       const std::size_t more = problems_.size() - kShownInTotal;
       const Severity severity = problems_[kShownInTotal].severity;
       problems_.resize(kShownInTotal);
-      problems_.push_back({severity, "", fmt::format("{} more problems", more), ""});
+      problems_.push_back({severity, "", typed_count(more, "more problem"), ""});
     }
     return std::move(problems_);
   }
@@ -285,24 +285,25 @@ class TraceChecker::Impl {
       auto send = meant([&](const Message& m) { return m.tag == receive.tag; });
       if (send == sends.end()) send = meant([&](const Message& m) { return m.bytes == receive.bytes; });
       if (send == sends.end()) send = sends.begin();
-      const std::string waits = fmt::format("rank {} waits for {} with tag {} from rank {}, which ",
-                                            destination, counted(Bytes(receive.bytes)), receive.tag, source);
+      const std::string waits =
+          fmt::format("rank {} waits for {} with tag {} from rank {}, which ", destination,
+                      exact_bytes(Bytes(receive.bytes)), receive.tag, source);
       if (send == sends.end()) {
         report(Severity::error, shown(receive.node), waits + "sends no such message");
         continue;
       }
       const std::string sent =
-          send->tag == receive.tag ? fmt::format("sends {}", counted(Bytes(send->bytes)))
+          send->tag == receive.tag ? fmt::format("sends {}", exact_bytes(Bytes(send->bytes)))
           : send->bytes == receive.bytes
               ? fmt::format("sends tag {}", send->tag)
-              : fmt::format("sends {} with tag {}", counted(Bytes(send->bytes)), send->tag);
+              : fmt::format("sends {} with tag {}", exact_bytes(Bytes(send->bytes)), send->tag);
       report(Severity::error, shown(receive.node), fmt::format("{}{} ({})", waits, sent, shown(send->node)));
       sends.erase(send);
     }
     for (const Message& send : sends)
       report(Severity::warning, shown(send.node),
              fmt::format("rank {} sends {} with tag {} to rank {}, which receives no such message", source,
-                         counted(Bytes(send.bytes)), send.tag, destination));
+                         exact_bytes(Bytes(send.bytes)), send.tag, destination));
   }
 
   void match_calls() {
@@ -360,7 +361,7 @@ class TraceChecker::Impl {
 
   std::string shown(const Call& call) const {
     std::string text{name_of(call.kind)};
-    if (call.kind != ChakraCollective::barrier) text += fmt::format(" of {}", counted(Bytes(call.bytes)));
+    if (call.kind != ChakraCollective::barrier) text += fmt::format(" of {}", exact_bytes(Bytes(call.bytes)));
     return text + (call.root != 0 ? fmt::format(" with root {}", call.root) : "");
   }
 
@@ -414,7 +415,7 @@ void refuse_problems(const std::vector<TraceProblem>& problems, std::size_t show
   for (std::size_t i = 1; i < std::min(errors.size(), shown); ++i)
     message += fmt::format("\n  and {}{}{}", errors[i]->where, errors[i]->where.empty() ? "" : ": ",
                            errors[i]->message);
-  if (errors.size() > shown) message += fmt::format("\n  and {} more problems", errors.size() - shown);
+  if (errors.size() > shown) message += "\n  and " + typed_count(errors.size() - shown, "more problem");
   throw Error(errors[0]->where, message, errors[0]->hint);
 }
 

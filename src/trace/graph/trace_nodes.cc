@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -83,15 +84,15 @@ TraceCollective collective_of_node(const ChakraTrace& trace, std::size_t node, R
   // Chakra gives the shard of an all-gather, the graph the whole.
   if (call.kind == ChakraCollective::all_gather &&
       __builtin_mul_overflow(call.bytes.value, groups.size(call.group), &call.bytes.value))
-    throw Error(location(trace, node),
-                fmt::format("gathers more than 2^63 bytes from {} ranks", groups.size(call.group)));
+    throw Error(location(trace, node), fmt::format("gathers more than 2^63 bytes from {}",
+                                                   typed_count(groups.size(call.group), "rank")));
   if (trace.find(node, "root") != nullptr) {
     const std::int64_t root = required_value(trace, node, "root");
     if (root >= groups.size(call.group))
-      throw Error(
-          location(trace, node),
-          fmt::format("attribute 'root' is {}, but the group has {} ranks", root, groups.size(call.group)),
-          "the root is a position in the group");
+      throw Error(location(trace, node),
+                  fmt::format("attribute 'root' is {}, but the group has {}", root,
+                              typed_count(groups.size(call.group), "rank")),
+                  "the root is a position in the group");
     call.root = static_cast<std::int32_t>(root);
   }
   if (trace.find(node, "comm_priority") != nullptr) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units_text.h"
 #include "trace/surgery.h"
 
 namespace armilla {
@@ -56,11 +57,10 @@ class Groups {
     // The same in every replica: moved on by a replica, the group has to be itself.
     for (const std::int32_t rank : members) {
       if (!members.contains((rank + replica_size_) % ranks_))
-        throw Error(
-            communicator.where,
-            fmt::format("communicator '{}' is neither within a replica of {} ranks nor the same in all", name,
-                        replica_size_),
-            "does another --replica-size fit?");
+        throw Error(communicator.where,
+                    fmt::format("communicator '{}' is neither within a replica of {} nor the same in all",
+                                name, typed_count(replica_size_, "rank")),
+                    "does another --replica-size fit?");
     }
     extend(name, communicator, ranks_);
   }
@@ -124,7 +124,7 @@ class Scaler {
     if (trace.type[node] != ChakraNodeType::send && trace.type[node] != ChakraNodeType::receive) return;
     if (peer < 0 || peer >= ranks_)
       throw Error(location(trace, node),
-                  fmt::format("{} is {}, no rank of {}", trace.strings.at(attribute.name), peer, ranks_));
+                  fmt::format("{} is {}, not a rank of {}", trace.strings.at(attribute.name), peer, ranks_));
     // Copy i holds the ranks from i N on.
     const std::int64_t moved = peer + std::int64_t{copy} * ranks_;
     const bool real =
@@ -165,11 +165,14 @@ TraceSet scale_ranks(const TraceSet& job, std::int32_t replicas, std::int32_t re
   const auto ranks = static_cast<std::int64_t>(job.ranks.size());
   if (replica_size == 0) replica_size = static_cast<std::int32_t>(ranks);
   if (ranks == 0 || replicas < 1 || ranks * replicas > kMaxScaledRanks)
-    throw Error("--scale-ranks", fmt::format("{} copies of {} ranks", replicas, ranks),
-                fmt::format("at most {} ranks", kMaxScaledRanks));
+    throw Error(
+        "--scale-ranks",
+        fmt::format("{} {} of {}", replicas, replicas == 1 ? "copy" : "copies", typed_count(ranks, "rank")),
+        fmt::format("at most {} ranks", kMaxScaledRanks));
   if (replica_size < 1 || ranks % replica_size != 0)
     throw Error("--replica-size",
-                fmt::format("{} ranks are not a whole number of replicas of {}", ranks, replica_size));
+                fmt::format("{} {} not a whole number of replicas of {}", typed_count(ranks, "rank"),
+                            ranks == 1 ? "is" : "are", replica_size));
   const Groups groups(job, replicas, replica_size);
   const Scaler scaler(job, groups);
   TraceSet result;

@@ -210,7 +210,8 @@ std::int64_t count_iterations(std::span<const ChakraTrace> ranks, const std::str
     const auto own = static_cast<std::int64_t>(iterations(trace, marker).size()) - 1;
     if (own < 1) throw Error(trace.source, "has no nodes and so no iterations");
     if (count >= 0 && own != count)
-      throw Error(trace.source, fmt::format("has {} iterations, but {} has {}", own, ranks[0].source, count),
+      throw Error(trace.source,
+                  fmt::format("has {}, but {} has {}", typed_count(own, "iteration"), ranks[0].source, count),
                   "name the node that begins each iteration with --iteration-marker");
     count = own;
   }

@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "trace/text.h"
 
 #include <fmt/format.h>
@@ -206,7 +207,8 @@ TextChakra text_chakra(const TextWorkload& workload, const TextChakraOptions& op
   const auto nodes = static_cast<std::uint64_t>(text.graph.programs[0].size());
   if (nodes * static_cast<std::uint64_t>(text.graph.ranks) > kMostNodes) {
     throw Error("passes",
-                fmt::format("{} ranks of {} nodes are more than {}", text.graph.ranks, nodes, kMostNodes),
+                fmt::format("{} of {} nodes {} more than {}", typed_count(text.graph.ranks, "rank"), nodes,
+                            text.graph.ranks == 1 ? "is" : "are", kMostNodes),
                 "translate fewer passes");
   }
   Translator translator(text, options);

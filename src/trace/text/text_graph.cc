@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "trace/text.h"
 
 #include <fmt/format.h>
@@ -80,10 +81,10 @@ class Player {
   enum Name : std::uint8_t { kCompute, kCollective, kUpdate };
 
   [[noreturn]] void refuse_size() const {
-    throw Error(
-        "passes",
-        fmt::format("the graph of {} passes has more than {} nodes", options_.passes, kMostGraphNodes),
-        "simulate fewer passes");
+    throw Error("passes",
+                fmt::format("the graph of {} has more than {} nodes", typed_count(options_.passes, "pass"),
+                            kMostGraphNodes),
+                "simulate fewer passes");
   }
   void play_pass();
   void data_pass();

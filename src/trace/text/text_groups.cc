@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 
 namespace armilla {
 
@@ -33,11 +34,11 @@ TextGroups::TextGroups(const TextWorkload& workload, const TextGraphOptions& opt
   const std::int64_t pipeline = workload.plan.pp.value_or(1), expert = workload.plan.ep.value_or(1);
   const std::int64_t inner = checked_multiply(checked_multiply(tensor, pipeline, "pp"), expert, "ep");
   if (inner < 1 || dimensions.ranks % inner != 0) {
-    throw Error(
-        "dimensions",
-        fmt::format("{} ranks for groups of {} model-parallel, {} expert-parallel and {} pipeline ranks",
-                    dimensions.ranks, tensor, expert, pipeline),
-        "their product divides the number of ranks");
+    throw Error("dimensions",
+                fmt::format("{} for groups of {} model-parallel, {} expert-parallel and {}",
+                            typed_count(dimensions.ranks, "rank"), tensor, expert,
+                            typed_count(pipeline, "pipeline rank")),
+                "their product divides the number of ranks");
   }
   grid_ = {tensor, expert, dimensions.ranks / inner, pipeline};
 }

@@ -1,3 +1,4 @@
+#include "base/units_text.h"
 #include "trace/text.h"
 
 #include <fmt/format.h>
@@ -36,7 +37,8 @@ Divisors divisors_of(const TextWorkloadOptions& options) {
                   "known: DATA, MODEL, HYBRID_DATA_MODEL, HYBRID_MODEL_DATA");
   }
   if (options.packages < 1 || options.npus % options.packages != 0) {
-    throw Error("packages", fmt::format("{} packages do not divide {} NPUs", options.packages, options.npus));
+    throw Error("packages", fmt::format("{} do not divide {}", typed_count(options.packages, "package"),
+                                        typed_count(options.npus, "NPU")));
   }
   const std::int64_t per_package = options.npus / options.packages;
   return options.policy == TextPolicy::hybrid_data_model ? Divisors{options.packages, per_package}
@@ -178,7 +180,8 @@ TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& option
   const Divisors parts = divisors_of(options);
   const std::vector<LayerRow> rows = layer_rows(model);
   if (cycles.size() != rows.size())
-    throw Error(model.source, fmt::format("cycles for {} layers of {}", cycles.size(), rows.size()));
+    throw Error(model.source,
+                fmt::format("cycles for {} of {}", cycles.size(), typed_count(rows.size(), "layer")));
   const bool activations = options.policy != TextPolicy::data;
   const bool gradients = options.policy != TextPolicy::model;
   TextWorkload workload;

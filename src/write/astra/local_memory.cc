@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "write/astra.h"
 #include "write/format/json_text.h"
 
@@ -78,7 +79,7 @@ class Tracker {
     if (found == nullptr || found->kind() != ChakraValueKind::string || !found->is_list()) return;
     const std::string where = fmt::format("{}, attribute '{}'", location(trace_, node), attribute);
     if (found->count % 2 != 0)
-      throw Error(where, fmt::format("lists {} texts", found->count),
+      throw Error(where, "lists " + typed_count(found->count, "text"),
                   "tensors are listed as name, bytes, name, bytes");
     for (std::uint32_t i = 0; i < found->count; i += 2) {
       const std::string name(text_of(*found, i));

@@ -33,6 +33,8 @@ double total_seconds(const std::vector<JobEvent>& events) {
   return sum;
 }
 
+// Of the times added up, as if nothing overlapped: it tells what there is to measure or to make faster,
+// not what an iteration would gain.
 std::string share_text(const JobEvent& event, double all) {
   return fmt::format("{:.1f}", all > 0 ? 100 * total_seconds(event) / all : 0);
 }
@@ -131,6 +133,7 @@ std::string write_events_text(const EventTable& table, const TextStyle& style) {
   if (measured > 0)
     text +=
         fmt::format("{} of the computations ha{} a measured time\n", measured, measured == 1 ? "s" : "ve");
+  // Calls are simulated whatever was measured: what else is on the links decides on their time.
   const auto profiled = std::count_if(table.communications.begin(), table.communications.end(),
                                       [](const JobEvent& event) { return event.profiled.has_value(); });
   if (profiled > 0)
@@ -139,6 +142,8 @@ std::string write_events_text(const EventTable& table, const TextStyle& style) {
   return text;
 }
 
+// What `armilla profile import` reads (read/profile/profile_csv.cc), so that the table can be filled with
+// measured times and come back. Both kinds have all columns: a computation is of 1 rank, within a node.
 std::string write_events_csv(const EventTable& table) {
   Csv csv({"event", "name", "phase", "shapes", "type", "flops", "bytes", "ranks", "inter_node", "dimensions",
            "count", "device", "kernel", "time_s", "source"});
@@ -170,6 +175,7 @@ std::string write_events_json(const EventTable& table) {
                       {"communications", communications}});
 }
 
+// Without what only a job knows: how often, over which dimensions, by which kernel.
 std::string write_profile_csv(const Profile& profile) {
   Csv csv({"event", "name", "phase", "shapes", "type", "flops", "bytes", "ranks", "inter_node", "device",
            "repeats", "spread_s", "time_s", "source"});
@@ -202,6 +208,7 @@ std::string write_profile_json(const Profile& profile) {
   };
   for (const auto& [key, measured] : profile.computations) {
     Work work;
+    // Shapes were checked when they were imported.
     work.gemms = shapes_from(key.shapes).value_or(std::vector<Gemm>());
     computations.push_back(add({{"name", key.name},
                                 {"phase", name_of(key.phase)},

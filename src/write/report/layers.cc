@@ -66,6 +66,7 @@ std::string times_text(const LayerTable& table, const TextStyle& style) {
   TextTable text{
       {{"layer", false, kLayerNameWidth}, {"forward"}, {"input gradient"}, {"weight gradient"}, {"sum"}}, {}};
   if (cycles) {
+    // Only where they mean something: another cost model would show a column of zeros.
     for (const char* header : {"forward cycles", "input gradient", "weight gradient"})
       text.columns.push_back({header});
   }

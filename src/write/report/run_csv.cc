@@ -27,6 +27,7 @@ std::string stages_csv(const Run& run) {
       csv.cell(run.graph.programs[stage.program].role).cell(stage.ranks).cell(stage.compute).cell(kind);
       csv.cell(exposed).cell(stage.bubble).cell(stage.peak).end_record();
     };
+    // A stage that waits for nothing has a row, too.
     if (table.kinds.empty()) record("", Time(0));
     for (std::size_t kind = 0; kind < table.kinds.size(); ++kind)
       record(table.kinds[kind], stage.exposed[kind]);

@@ -352,7 +352,7 @@ std::string time_section(const Run& run, const TextStyle& style) {
                              : of_memory     ? "% of the iteration, of the device's memory"
                                              : "% of the iteration";
   std::string section = heading(title, style, remark) + to_text(text, 2, style);
-  if (shown < rows.size()) section += fmt::format("  and {} more rows\n", rows.size() - shown);
+  if (shown < rows.size()) section += fmt::format("  and {}\n", typed_count(rows.size() - shown, "more row"));
   section += bars(run, rows, style);
   if (run.study.plan.pipeline > 1 && has_model(run)) {
     section += wrap(fmt::format("bubble {} of the time, {} of the computing time",

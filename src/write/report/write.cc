@@ -91,6 +91,7 @@ std::span<const TextWorkloadFormat> text_workload_formats() {
 const RunFormat& trace_format(const std::string& path) {
   std::vector<std::string_view> suffixes;
   for (const RunFormat& format : kRunFormats) {
+    // By option first: .json is the suffix of the figures, too.
     if (format.option != kTraceOption) continue;
     if (matches(format, path)) return format;
     suffixes.insert(suffixes.end(), format.suffixes.begin(), format.suffixes.end());

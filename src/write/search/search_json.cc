@@ -17,6 +17,7 @@ Json outcome_json(const SearchResult& result, const PlanOutcome& plan, bool simu
     if (!plan.values[axis].empty()) values[result.axes[axis].key] = plan.values[axis];
   }
   Json json = {{"values", values}, {"machine", plan.machine}, {"plan", plan_json(plan.plan)}};
+  // The nearest plan does not fit: it has a bound and a memory, but was not simulated.
   if (simulated) {
     json["iteration_time_s"] = seconds(plan.iteration);
     json["samples_per_s"] = plan.samples_per_second();

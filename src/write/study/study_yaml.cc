@@ -39,6 +39,7 @@ class YamlText {
   void unless(std::string_view key, const Value& value, const Value& usual) {
     if (value != usual) put(key, value);
   }
+  // In base units and to the last digit: what is read back is equal, not about the same.
   void time(std::string_view key, Time value) { put(key, fmt::format("{}ps", value.value)); }
   void bytes(std::string_view key, Bytes value) { put(key, fmt::format("{}B", value.value)); }
   void bandwidth(std::string_view key, Bandwidth value) { put(key, fmt::format("{}B/s", value.value)); }

@@ -14,6 +14,7 @@ Json figures_json(const SweepRun& run) {
   for (std::size_t i = 0; i < run.figures.size(); ++i) {
     const HeadlineFigure& figure = headline_figures()[i];
     const double value = run.figures[i];
+    // Of what has no value (NaN) `finite` makes null: JSON has no word for it.
     figures[std::string(figure.name)] =
         figure.whole && std::isfinite(value) ? Json(static_cast<std::int64_t>(value)) : finite(value);
   }

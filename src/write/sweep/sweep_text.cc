@@ -101,7 +101,10 @@ std::string write_sweep_text(const SweepResult& result, const TextStyle& style) 
                  "  failed: ", style.width);
   }
   if (by_count.size() > kMostReasons)
-    text += fmt::format("  failed: {} more reasons are in the database\n", by_count.size() - kMostReasons);
+    text += fmt::format("  failed: {} in the database\n",
+                        by_count.size() - kMostReasons == 1
+                            ? "1 more reason is"
+                            : fmt::format("{} more reasons are", by_count.size() - kMostReasons));
   return text;
 }
 

@@ -39,12 +39,11 @@ Facts outcome_facts(const FlowsResult& traffic) {
                                    text(times->median), text(times->p99), text(times->most)));
   }
   if (traffic.has_pfc)
-    facts.emplace_back("PFC", fmt::format("{} pauses, {} resumes", with_separators(traffic.pfc_pauses),
-                                          with_separators(traffic.pfc_resumes)));
+    facts.emplace_back("PFC", fmt::format("{}, {}", counted(traffic.pfc_pauses, "pause"),
+                                          counted(traffic.pfc_resumes, "resume")));
   // Fluids have no packets.
-  facts.emplace_back("simulated",
-                     (traffic.packets > 0 ? with_separators(traffic.packets) + " packets, " : "") +
-                         with_separators(traffic.events) + " events");
+  facts.emplace_back("simulated", (traffic.packets > 0 ? counted(traffic.packets, "packet") + ", " : "") +
+                                      counted(traffic.events, "event"));
   if (traffic.fast_forward) {
     const FastForwarded& forward = *traffic.fast_forward;
     facts.emplace_back(

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/units_text.h"
 #include "write/format/svg.h"
 #include "write/validation.h"
 
@@ -23,6 +24,7 @@ struct Decades {
   }
 };
 
+// One scale for both axes: the diagonal is where predictions are right.
 Decades decades_of(const Validation& validation, const ValidatedSet& total) {
   double least = 1e300, most = 0;
   for (const std::size_t index : total.misses) {
@@ -65,9 +67,10 @@ std::string panel(const Validation& validation, const ValidatedSet& total, doubl
   const Decades decades = decades_of(validation, total);
   const double inside = kSide - 2 * kMargin;
   std::string svg = fmt::format(
-      "<g transform=\"translate({},{})\">\n<text y=\"-8\" font-weight=\"bold\">{}: {} rows, "
+      "<g transform=\"translate({},{})\">\n<text y=\"-8\" font-weight=\"bold\">{}: {}, "
       "MAPE {:.1f} %</text>\n",
-      kMargin, top + kMargin, svg_text(total.kind), total.errors.count, 100 * total.errors.mape);
+      kMargin, top + kMargin, svg_text(total.kind), typed_count(total.errors.count, "row"),
+      100 * total.errors.mape);
   svg += axes(decades, total.kind == "memory" ? "bytes" : "s");
   std::size_t number = 0;
   for (const ValidatedSet& set : validation.sets) {

@@ -368,17 +368,6 @@ std::string name_of_file(const std::string& file) {
                                                                                        : path.stem().string();
 }
 
-// JSON is read as the YAML that it is; what is wrong with it need not be said in those words.
-Config parse_json(std::span<const char> bytes, const std::string& name) {
-  try {
-    return Config::parse({bytes.data(), bytes.size()}, name);
-  } catch (const Error& error) {
-    constexpr std::string_view kYaml = "not valid YAML";
-    if (!error.message.starts_with(kYaml)) throw;
-    throw Error(error.where, "not valid JSON" + error.message.substr(kYaml.size()), error.hint);
-  }
-}
-
 constexpr const char* kOnlyJson = "a model in JSON is the config.json of a Hugging Face model";
 
 // What is read otherwise than its author may think.
@@ -422,7 +411,8 @@ std::vector<std::string_view> huggingface_model_types() {
 
 Model read_huggingface_json(std::span<const char> bytes, const std::string& name,
                             const ModelOptions& options) {
-  Model model = build_described_model(read_huggingface(parse_json(bytes, name)), options);
+  Model model = build_described_model(
+      read_huggingface(Config::parse_json({bytes.data(), bytes.size()}, name)), options);
   model.source = name;
   return model;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "read/onnx/node_view.h"
 #include "read/onnx/sources.h"
 
@@ -214,13 +215,16 @@ double OnnxFlatGraph::flops_since(std::size_t first) {
 
 OnnxGraph OnnxFlatGraph::finish() {
   if (graph_.folded_nodes > 0)
-    graph_.notes.push_back(fmt::format(
-        "{} operators that only compute shapes or prepare weights cost nothing", graph_.folded_nodes));
+    graph_.notes.push_back(
+        graph_.folded_nodes == 1
+            ? "1 operator that only computes shapes or prepares weights costs nothing"
+            : fmt::format("{} operators that only compute shapes or prepare weights cost nothing",
+                          graph_.folded_nodes));
   if (contradictions_ > 0)
     graph_.notes.push_back(
-        fmt::format("the file's shapes of {} tensors contradict its operators, which are believed; "
+        fmt::format("the file's shapes of {} contradict its operators, which are believed; "
                     "the first: {}",
-                    contradictions_, first_contradiction_));
+                    typed_count(contradictions_, "tensor"), first_contradiction_));
   if (bounds_ > 0)
     graph_.notes.push_back(
         bounds_ == 1

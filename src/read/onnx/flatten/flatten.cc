@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "read/onnx/flatten/random.h"
 #include "read/onnx/node_view.h"
 #include "read/onnx/order.h"
@@ -180,8 +181,8 @@ void OnnxFlattener::run_function(const OnnxNode& node, const WireNode& wire, con
     if (!given) inner.arguments.emplace_back(fallback.name, &fallback);
   }
   if (node.inputs.size() > function.inputs.size())
-    throw Error(node.where, fmt::format("passes {} inputs to a function of {}", node.inputs.size(),
-                                        function.inputs.size()));
+    throw Error(node.where, fmt::format("passes {} to a function of {}",
+                                        typed_count(node.inputs.size(), "input"), function.inputs.size()));
   OnnxScope body;
   body.add_infos(function.body);
   for (std::size_t i = 0; i < function.inputs.size(); ++i) {
@@ -193,8 +194,8 @@ void OnnxFlattener::run_function(const OnnxNode& node, const WireNode& wire, con
   }
   run_nodes(function.body.nodes, body, inner);
   if (wire.outputs.size() > function.outputs.size())
-    throw Error(node.where, fmt::format("takes {} outputs from a function of {}", wire.outputs.size(),
-                                        function.outputs.size()));
+    throw Error(node.where, fmt::format("takes {} from a function of {}",
+                                        typed_count(wire.outputs.size(), "output"), function.outputs.size()));
   for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
     if (!wire.outputs[i].empty())
       scope.define(wire.outputs[i], body.lookup(function.outputs[i], node.where), node.where);
@@ -266,8 +267,8 @@ void OnnxFlattener::run_if(const OnnxNode& node, const WireNode& wire, OnnxScope
                                                                 : "with more arithmetic"));
   }
   if (outputs.size() < wire.outputs.size())
-    throw Error(node.where,
-                fmt::format("has {} outputs, but its branch has {}", wire.outputs.size(), outputs.size()));
+    throw Error(node.where, fmt::format("has {}, but its branch has {}",
+                                        typed_count(wire.outputs.size(), "output"), outputs.size()));
   for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
     if (!wire.outputs[i].empty()) scope.define(wire.outputs[i], outputs[i], node.where);
   }

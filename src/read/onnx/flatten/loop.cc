@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/units_text.h"
 #include "read/onnx/node_view.h"
 
 namespace armilla {
@@ -32,6 +33,12 @@ bool stays_the_same(const WireGraph& body, std::size_t input, std::size_t output
     name = maker->inputs[0];
   }
   return false;
+}
+
+std::string early_stop_note(std::string_view name, std::int64_t iterations) {
+  return iterations == 1
+             ? fmt::format("'{}' may stop early; its one iteration is counted", name)
+             : fmt::format("'{}' may stop early; all of its {} iterations are counted", name, iterations);
 }
 
 }  // namespace
@@ -67,9 +74,8 @@ std::optional<std::int64_t> OnnxLoops::most_trips(const OnnxNode& node, const Wi
     const std::optional<Shape> said = flat_.dims().resolve(*info->second);
     if (!said || said->empty()) continue;
     trips = said->front();
-    graph_.notes.push_back(
-        fmt::format("'{}' depends on data; by the shape of '{}' in the file it runs {} times", node.name,
-                    readable(wire.outputs[i]), *trips));
+    graph_.notes.push_back(fmt::format("'{}' depends on data; by the shape of '{}' in the file it runs {}",
+                                       node.name, readable(wire.outputs[i]), typed_count(*trips, "time")));
   }
   if (node.inputs[0] != kNoValue && !trips) {
     const bool given =
@@ -194,8 +200,7 @@ bool OnnxLoops::run_loop_once(const OnnxNode& node, const WireNode& wire, const 
     throw Error(node.where, "runs until a condition on data holds, so its trip count is not known",
                 std::string(kUnrollHint));
   } else if (!goes_on && !changes) {
-    graph_.notes.push_back(
-        fmt::format("'{}' may stop early; all of its {} iterations are counted", node.name, *trips));
+    graph_.notes.push_back(early_stop_note(node.name, *trips));
   }
   if (changes) {
     if (*trips > kMostUnrolled) {
@@ -229,9 +234,7 @@ void OnnxLoops::unroll_loop(const OnnxNode& node, const WireNode& wire, const Wi
     may_stop = may_stop || !goes_on;
     if (goes_on && *goes_on == 0) break;
   }
-  if (may_stop)
-    graph_.notes.push_back(
-        fmt::format("'{}' may stop early; all of its {} iterations are counted", node.name, ran));
+  if (may_stop) graph_.notes.push_back(early_stop_note(node.name, ran));
   for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
     if (wire.outputs[i].empty()) continue;
     std::uint32_t value = i < carried.size() ? carried[i] : kNoValue;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "read/onnx/operators/shape_rules.h"
 
 namespace armilla {
@@ -14,7 +15,7 @@ using Outputs = std::vector<OnnxType>;
 
 std::int64_t divided(const OnnxNodeView& node, std::int64_t size, std::int64_t parts) {
   if (parts < 1 || size % parts != 0)
-    node.fail(fmt::format("cannot divide a size of {} into {} heads", size, parts));
+    node.fail(fmt::format("cannot divide a size of {} into {}", size, typed_count(parts, "head")));
   return size / parts;
 }
 

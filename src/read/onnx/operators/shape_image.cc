@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "read/onnx/operators/shape_rules.h"
 
 namespace armilla::onnx_shape {
@@ -34,7 +35,7 @@ void col2im(const OnnxNodeView& node, Outputs& outputs) {
   const std::int64_t block = elements_of(node, needed(node, 2, "block shape"));
   elements_of(node, image);
   if (block < 1 || x[1] % block != 0)
-    node.fail(fmt::format("cannot make blocks of {} out of {} channels", block, x[1]));
+    node.fail(fmt::format("cannot make blocks of {} out of {}", block, typed_count(x[1], "channel")));
   Shape shape = {x[0], x[1] / block};
   shape.insert(shape.end(), image.begin(), image.end());
   outputs[0] = {node.input(0).element_type, shape};
@@ -46,7 +47,8 @@ void center_crop_pad(const OnnxNodeView& node, Outputs& outputs) {
   const std::vector<std::int64_t> axes = node.ints_attribute("axes");
   elements_of(node, wanted);
   if (wanted.size() != (axes.empty() ? shape.size() : axes.size()))
-    node.fail(fmt::format("gives {} sizes for {} dimensions", wanted.size(), shape.size()));
+    node.fail(fmt::format("gives {} for {}", typed_count(wanted.size(), "size"),
+                          typed_count(shape.size(), "dimension")));
   for (std::size_t i = 0; i < wanted.size(); ++i)
     shape[axes.empty() ? i : node.axis(axes[i], shape.size())] = wanted[i];
   outputs[0] = {node.input(0).element_type, shape};
@@ -68,7 +70,7 @@ void affine_grid(const OnnxNodeView& node, Outputs& outputs) {
   const std::vector<std::int64_t> size = needed(node, 1, "size");
   elements_of(node, size);
   if (size.size() != 4 && size.size() != 5)
-    node.fail(fmt::format("makes a grid for {} dimensions; 4 or 5 are possible", size.size()));
+    node.fail(fmt::format("makes a grid for {}; 4 or 5 are possible", typed_count(size.size(), "dimension")));
   Shape shape = {size[0]};
   shape.insert(shape.end(), size.begin() + 2, size.end());
   shape.push_back(static_cast<std::int64_t>(size.size()) - 2);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "read/onnx/operators/shape_rules.h"
 
 namespace armilla::onnx_shape {
@@ -125,7 +126,8 @@ void optimizer(const OnnxNodeView& node, Outputs& outputs) {
   const std::size_t weights = outputs.size() / (1 + states);
   if (weights == 0 || outputs.size() != weights * (1 + states) ||
       node.input_count() != 2 + weights * (2 + states))
-    node.fail(fmt::format("has {} inputs for {} outputs", node.input_count(), outputs.size()));
+    node.fail(fmt::format("has {} for {}", typed_count(node.input_count(), "input"),
+                          typed_count(outputs.size(), "output")));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::size_t from = i < weights ? 2 + i : 2 + weights + i;  // the gradients are skipped
     outputs[i] = {node.input(from).element_type, node.input_shape(from)};

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "read/onnx/operators/shape_rules.h"
 
 namespace armilla {
@@ -74,7 +75,8 @@ OnnxEinsum parse_einsum(const OnnxNodeView& node) {
     }
   }
   if (terms.size() != node.input_count())
-    node.fail(fmt::format("its equation names {} operands, but it has {}", terms.size(), node.input_count()));
+    node.fail(fmt::format("its equation names {}, but it has {}", typed_count(terms.size(), "operand"),
+                          node.input_count()));
 
   OnnxEinsum einsum;
   std::map<int, std::int64_t> sizes;
@@ -144,7 +146,8 @@ void qlinear_matmul(const OnnxNodeView& node, Outputs& outputs) {
 void matmul_nbits(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0, 1);
   if (shape.back() != node.positive_attribute("K"))
-    node.fail(fmt::format("its input has {} columns, but K is {}", shape.back(), node.int_attribute("K", 0)));
+    node.fail(fmt::format("its input has {}, but K is {}", typed_count(shape.back(), "column"),
+                          node.int_attribute("K", 0)));
   shape.back() = node.positive_attribute("N");
   outputs[0] = {node.input(0).element_type, shape};
 }

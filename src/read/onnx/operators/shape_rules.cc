@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 
 namespace armilla::onnx_shape {
 namespace {
@@ -148,11 +149,12 @@ void reshape(const OnnxNodeView& node, Outputs& outputs) {
   if (free) {
     // With an empty tensor the open dimension cannot be divided out: it is 0.
     if (known == 0 ? elements != 0 : elements % known != 0)
-      node.fail(fmt::format("cannot make {} elements ({}) fill the shape {}", elements, to_text(from),
-                            fmt::format("{}", to_text(*wanted))));
+      node.fail(fmt::format("cannot make {} ({}) fill the shape {}", typed_count(elements, "element"),
+                            to_text(from), fmt::format("{}", to_text(*wanted))));
     to[*free] = known == 0 ? 0 : elements / known;
   } else if (known != elements) {
-    node.fail(fmt::format("cannot give {} elements ({}) the shape {}", elements, to_text(from), to_text(to)));
+    node.fail(fmt::format("cannot give {} ({}) the shape {}", typed_count(elements, "element"), to_text(from),
+                          to_text(to)));
   }
   outputs[0] = {node.input(0).element_type, to};
 }
@@ -215,7 +217,7 @@ void transpose(const OnnxNodeView& node, Outputs& outputs) {
     to.push_back(from[index]);
   }
   if (to.size() != from.size())
-    node.fail(fmt::format("permutes {} of {} dimensions", to.size(), from.size()));
+    node.fail(fmt::format("permutes {} of {}", to.size(), typed_count(from.size(), "dimension")));
   outputs[0] = {node.input(0).element_type, to};
 }
 
@@ -245,7 +247,7 @@ void split(const OnnxNodeView& node, Outputs& outputs) {
     // Equal parts; from opset 18 on the last one may be smaller.
     const auto parts = static_cast<std::int64_t>(outputs.size());
     if (node.int_attribute("num_outputs", parts) != parts)
-      node.fail(fmt::format("has {} outputs, but num_outputs is {}", parts,
+      node.fail(fmt::format("has {}, but num_outputs is {}", typed_count(parts, "output"),
                             node.int_attribute("num_outputs", parts)));
     const std::int64_t part = from[axis] / parts + (from[axis] % parts != 0);
     if (node.node().opset < 18 && from[axis] % parts != 0)
@@ -260,8 +262,8 @@ void split(const OnnxNodeView& node, Outputs& outputs) {
   std::int64_t sum = 0;
   for (const std::int64_t size : *sizes) sum = checked_add(sum, size, node.where());
   if (sizes->size() != outputs.size() || sum != from[axis])
-    node.fail(fmt::format("splits a dimension of {} into {} parts of {} together for {} outputs", from[axis],
-                          sizes->size(), sum, outputs.size()));
+    node.fail(fmt::format("splits a dimension of {} into {} of {} together for {}", from[axis],
+                          typed_count(sizes->size(), "part"), sum, typed_count(outputs.size(), "output")));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = {node.input(0).element_type, from};
     outputs[i].shape[axis] = (*sizes)[i];
@@ -318,7 +320,7 @@ void gather_nd(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& indices = node.input_shape(1, 1);
   const std::int64_t skipped = checked_add(node.int_attribute("batch_dims", 0), indices.back(), node.where());
   if (skipped < 0 || skipped > static_cast<std::int64_t>(data.size()))
-    node.fail(fmt::format("indexes {} dimensions of the shape {}", skipped, to_text(data)));
+    node.fail(fmt::format("indexes {} of the shape {}", typed_count(skipped, "dimension"), to_text(data)));
   Shape shape(indices.begin(), indices.end() - 1);
   shape.insert(shape.end(), data.begin() + skipped, data.end());
   outputs[0] = {node.input(0).element_type, shape};
@@ -348,7 +350,9 @@ void pad(const OnnxNodeView& node, Outputs& outputs) {
   if (!pads) pads = node.ints_attribute("paddings");  // its name in opset 1
   const auto axes = node.ints(3, "");
   const std::size_t count = axes ? axes->size() : shape.size();
-  if (pads->size() != 2 * count) node.fail(fmt::format("has {} pads for {} dimensions", pads->size(), count));
+  if (pads->size() != 2 * count)
+    node.fail(
+        fmt::format("has {} for {}", typed_count(pads->size(), "pad"), typed_count(count, "dimension")));
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t& size = shape[axes ? node.axis((*axes)[i], shape.size()) : i];
     size = checked_add(size, checked_add((*pads)[i], (*pads)[count + i], node.where()), node.where());
@@ -470,7 +474,8 @@ void top_k(const OnnxNodeView& node, Outputs& outputs) {
   if (!k) k = {node.int_attribute("k", -1)};
   const std::size_t axis = axis_attribute(node, -1, shape.size());
   if (k->size() != 1 || k->front() < 0 || k->front() > shape[axis])
-    node.fail(fmt::format("asks for more than the {} elements there are", shape[axis]));
+    node.fail(fmt::format("asks for more than the {} there {}", typed_count(shape[axis], "element"),
+                          shape[axis] == 1 ? "is" : "are"));
   shape[axis] = k->front();
   outputs[0] = {node.input(0).element_type, shape};
   if (outputs.size() > 1) outputs[1] = {onnx_type::kInt64, shape};

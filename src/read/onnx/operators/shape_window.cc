@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "read/onnx/operators/shape_rules.h"
 
 namespace armilla {
@@ -17,7 +18,7 @@ Shape positive(const OnnxNodeView& node, std::string_view name, std::size_t rank
   Shape values = node.ints_attribute(name);
   if (values.empty()) values.assign(rank, 1);
   if (values.size() != rank)
-    node.fail(fmt::format("has {} {} for {} spatial dimensions", values.size(), name, rank));
+    node.fail(fmt::format("has {} {} for {}", values.size(), name, typed_count(rank, "spatial dimension")));
   for (const std::int64_t value : values) {
     if (value < 1 || value > INT32_MAX) node.fail(fmt::format("has {} of {}", name, value));
   }
@@ -32,7 +33,8 @@ Shape window_kernel(const OnnxNodeView& node, std::size_t weight, std::size_t ra
   }
   const Shape& shape = node.input_shape(weight);
   if (shape.size() != rank + 2)
-    node.fail(fmt::format("has weights of shape {} for {} spatial dimensions", to_text(shape), rank));
+    node.fail(fmt::format("has weights of shape {} for {}", to_text(shape),
+                          typed_count(rank, "spatial dimension")));
   const Shape kernel(shape.begin() + 2, shape.end());
   const Shape said = node.ints_attribute("kernel_shape");
   if (!said.empty() && said != kernel)
@@ -48,7 +50,8 @@ void read_pads(const OnnxNodeView& node, std::size_t rank, OnnxWindow& window) {
   Shape pads = node.ints_attribute("pads");
   if (pads.empty()) pads.assign(2 * rank, 0);
   if (pads.size() != 2 * rank)
-    node.fail(fmt::format("has {} pads for {} spatial dimensions", pads.size(), rank));
+    node.fail(fmt::format("has {} for {}", typed_count(pads.size(), "pad"),
+                          typed_count(rank, "spatial dimension")));
   for (const std::int64_t pad : pads) {
     if (pad < -INT32_MAX || pad > INT32_MAX) node.fail(fmt::format("has a pad of {}", pad));
   }
@@ -90,8 +93,8 @@ void convolve(const OnnxNodeView& node, std::size_t weight, std::int32_t element
   const OnnxWindow window = window_of(node, weight);
   const std::int64_t group = group_of(node);
   if (checked_multiply(w[1], group, node.where()) != x[1] || w[0] % group != 0)
-    node.fail(fmt::format("cannot apply weights of shape {} in {} groups to the shape {}", to_text(w), group,
-                          to_text(x)));
+    node.fail(fmt::format("cannot apply weights of shape {} in {} to the shape {}", to_text(w),
+                          typed_count(group, "group"), to_text(x)));
   Shape shape = {x[0], w[0]};
   shape.insert(shape.end(), window.output.begin(), window.output.end());
   outputs[0] = {element_type, shape};
@@ -163,7 +166,8 @@ void conv_transpose(const OnnxNodeView& node, Outputs& outputs) {
   if (extra.empty()) extra.assign(rank, 0);
   const Shape wanted = node.ints_attribute("output_shape");
   if (extra.size() != rank || (!wanted.empty() && wanted.size() != rank && wanted.size() != rank + 2))
-    node.fail(fmt::format("has an output padding or shape that is not for {} spatial dimensions", rank));
+    node.fail(fmt::format("has an output padding or shape that is not for {}",
+                          typed_count(rank, "spatial dimension")));
 
   const std::string_view padding = node.text_attribute("auto_pad", "NOTSET");
   Shape shape = {x[0], checked_multiply(w[1], group_of(node), node.where())};
@@ -202,7 +206,8 @@ void max_unpool(const OnnxNodeView& node, Outputs& outputs) {
   const std::size_t rank = shape.size() - 2;
   if (const auto wanted = node.ints(2, "")) {
     if (wanted->size() != shape.size())
-      node.fail(fmt::format("gives {} sizes for {} dimensions", wanted->size(), shape.size()));
+      node.fail(fmt::format("gives {} for {}", typed_count(wanted->size(), "size"),
+                            typed_count(shape.size(), "dimension")));
     outputs[0] = {node.input(0).element_type, *wanted};
     return;
   }
@@ -238,7 +243,8 @@ void resize(const OnnxNodeView& node, Outputs& outputs) {
   if (has_roi && node.has_input(3)) {
     const auto sizes = node.ints(3, "");
     if (sizes->size() != count)
-      node.fail(fmt::format("has {} sizes for {} dimensions", sizes->size(), count));
+      node.fail(
+          fmt::format("has {} for {}", typed_count(sizes->size(), "size"), typed_count(count, "dimension")));
     // The one ratio for all axes that fits into the sizes, or fills them (operator set 18).
     const std::string_view policy = node.text_attribute("keep_aspect_ratio_policy", "stretch");
     double ratio = 0;
@@ -265,7 +271,8 @@ void resize(const OnnxNodeView& node, Outputs& outputs) {
       node.undetermined("its scales are not known");
     }
     if (scales.size() != count)
-      node.fail(fmt::format("has {} scales for {} dimensions", scales.size(), count));
+      node.fail(
+          fmt::format("has {} for {}", typed_count(scales.size(), "scale"), typed_count(count, "dimension")));
     for (std::size_t i = 0; i < count; ++i) {
       // float32, as the scales are stored: 2/3 of 3 pixels must not become 1.99999.
       const auto size = std::floor(static_cast<float>(from[dimension(i)]) * static_cast<float>(scales[i]));
