@@ -43,7 +43,7 @@ std::string energy_note(const Run& run) {
   const Machine& machine = run.study.machine;
   if (!expense_of(run).energy || !machine.others.empty()) return {};
   return fmt::format(
-      "energy counts {} while a device computes, {} while it does not{}: rated figures, not a measurement; a "
+      "energy counts {} while a device computes, {} while it does not{}: rated figures, not measured ones; a "
       "device that only communicates draws more than idle",
       to_text(*machine.device.busy_power), to_text(*machine.device.idle_power),
       machine.host_power ? fmt::format(", {} for its share of the server", to_text(*machine.host_power))
