@@ -122,7 +122,7 @@ TEST(Config, SyntaxErrorsAreLocated) {
   const auto json_error = [](const std::string& text) {
     return error_of([&] { Config::parse_json(text, "f.json"); });
   };
-  EXPECT_EQ(json_error("{\"a\": [1\n"),
+  EXPECT_EQ(json_error("a: [1, 2\n"),
             "f.json:2:1: not valid JSON: a '[' is not closed\n  hint: is a ']' or a comma missing?");
   EXPECT_EQ(json_error(std::string("{}\0", 3)), "f.json: is a binary file, not JSON");
 }

@@ -50,9 +50,12 @@ TEST(OutputOptions, AreAllThatNameAFileToWrite) {
         const std::string type = option->get_type_name();
         const bool names_files = type == "FILE" || type == "DIR" || type == "FOLDER";
         const bool is_output = instances[i]->outputs().kind_of(*option).has_value();
-        if (option->get_group() == "Output" && names_files)
+        if (option->get_group() == "Output" && names_files) {
           EXPECT_TRUE(is_output) << command->get_name() << ' ' << option->get_name();
-        if (is_output) EXPECT_TRUE(names_files) << command->get_name() << ' ' << option->get_name();
+        }
+        if (is_output) {
+          EXPECT_TRUE(names_files) << command->get_name() << ' ' << option->get_name();
+        }
         outputs += is_output ? 1 : 0;
       }
     }

@@ -77,7 +77,7 @@ TEST(MergeJobs, ADeviceRunsOneJob) {
   EXPECT_EQ(error_of([&] { merge_jobs(outside, 4); }),
             "a: device 4 does not exist\n  hint: the machine has devices 0 to 3");
   const std::vector<PlacedJob> missing = {{&a, "a", {0}, Time(0)}};
-  EXPECT_EQ(error_of([&] { merge_jobs(missing, 4); }), "a: 1 devices for 2 ranks");
+  EXPECT_EQ(error_of([&] { merge_jobs(missing, 4); }), "a: 1 device for 2 ranks");
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST(MscclTest, RefusesStepsThatNoGpuCouldRun) {
   EXPECT_EQ(refusal_of_step("<step s=\"0\" type=\"nop\" depid=\"5\" deps=\"0\"/>"),
             "a.xml:7:8: waits for threadblock 5, which this GPU has not");
   EXPECT_EQ(refusal_of_step("<step s=\"0\" type=\"nop\" depid=\"7\" deps=\"1\"/>"),
-            "a.xml:7:8: waits for step 1 of threadblock 7, which has 1 steps");
+            "a.xml:7:8: waits for step 1 of threadblock 7, which has 1 step");
   EXPECT_EQ(refusal_of_step("<step s=\"0\" type=\"nop\" dep_id=\"7\" deps=\"0\"/>"),
             "a.xml:7:8: <step> has an unknown attribute 'dep_id'\n  hint: did you mean 'depid'?");
 }

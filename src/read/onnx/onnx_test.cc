@@ -339,7 +339,7 @@ TEST(OnnxGraphs, StaleShapesInTheFileAreNotBelieved) {
   const Model model = read_data("stale");
   EXPECT_EQ(model.tensors[model.outputs[0]].shape, (Shape{4, 3}));
   EXPECT_THAT(model.notes,
-              ElementsAre("the file's shapes of 1 tensors contradict its operators, which are believed; "
+              ElementsAre("the file's shapes of 1 tensor contradict its operators, which are believed; "
                           "the first: 'h' is 4x3, not 1x3"));
 }
 

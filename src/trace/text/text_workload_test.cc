@@ -229,7 +229,7 @@ TEST(LowerToText, RefusesOptionsThatClash) {
   options.update_cycles = -1;
   EXPECT_EQ(error(options), "update: -1 cycles");
   EXPECT_EQ(error_of([&] { lower_to_text(model, TextWorkloadOptions{}, std::vector<LayerCycles>(1)); }),
-            "mlp: cycles for 1 layers of 2");
+            "mlp: cycles for 1 of 2 layers");
 }
 
 struct OracleLayer {

@@ -177,7 +177,7 @@ TEST(LocalMemory, WrongListsAreRefused) {
   Tensors odd;
   odd.add({"a"}, {});
   EXPECT_EQ(error_of([&] { odd.track(); }),
-            "t.0.et: node 0 'n0', attribute 'inputs': lists 1 texts\n"
+            "t.0.et: node 0 'n0', attribute 'inputs': lists 1 text\n"
             "  hint: tensors are listed as name, bytes, name, bytes");
   Tensors wrong;
   wrong.add({}, {"a", "1e6"});
