@@ -276,7 +276,7 @@ void MscclVerifier::perform(const Where& at) {
     block.inbox->pop_front();
     join(block.clock, in.clock);
     if (in.values.size() != static_cast<std::size_t>(step.count))
-      violation("{}: receives {} chunks, but GPU {} sends {}", shown(at), step.count,
+      violation("{}: receives {}, but GPU {} sends {}", shown(at), typed_count(step.count, "chunk"),
                 described(at.gpu, at.block).receive_peer, in.values.size());
   }
   for (std::int32_t c = 0; c < step.count; ++c) {

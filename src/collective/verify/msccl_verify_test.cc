@@ -146,7 +146,7 @@ TEST(MscclVerifyTest, FindsSabotage) {
             "GPU 0, tb 0 step 0: uses chunk 4 of the input, which has 4");
   EXPECT_EQ(msccl_verdict(CollectiveKind::all_reduce,
                           [](MscclAlgorithm& algorithm) { step_of(algorithm, 1, 0).count = 2; }),
-            "GPU 2, tb 0 step 1: receives 1 chunks, but GPU 1 sends 2");
+            "GPU 2, tb 0 step 1: receives 1 chunk, but GPU 1 sends 2");
   EXPECT_EQ(msccl_verdict(CollectiveKind::all_reduce,
                           [](MscclAlgorithm& algorithm) { algorithm.gpus[2].blocks[0].channel = 1; }),
             "GPU 1: tb 0 sends to GPU 2 over channel 0, but nothing there receives it");

@@ -160,7 +160,7 @@ TEST(CollectiveLibrary, MakesAnAllReduceOfABarrierWhereItsFiguresCount) {
     options.measured = measured;
     if (wish) options.algorithms = {"ring"};
     const AlgorithmChoices choices({machine, options, network});
-    const CollectiveLibrary library(machine, options, network, choices);
+    const CollectiveLibrary library({machine, options, network}, choices);
     EXPECT_EQ(library.as_made(barrier, 4).kind, kind);
     EXPECT_EQ(library.as_made({.kind = CollectiveKind::broadcast, .bytes = Bytes(8)}, 4).bytes, Bytes(8));
   }
@@ -172,7 +172,7 @@ TEST(CollectiveLibrary, LetsAllMembersSendWhatBroadcastsInTurnDo) {
   const NetworkPromises network{.over_dimensions = true};
   const CollectiveOptions options;
   const AlgorithmChoices choices({machine, options, network});
-  const CollectiveLibrary library(machine, options, network, choices);
+  const CollectiveLibrary library({machine, options, network}, choices);
   const CollectiveCall made =
       library.as_made({.kind = CollectiveKind::broadcast, .bytes = Bytes(3000), .takes_turns = true}, 4);
   EXPECT_EQ(made.kind, CollectiveKind::all_gather);
@@ -186,14 +186,14 @@ TEST(CollectiveLibrary, SharesAFlatCallAmongAsManyRingsAsTheSmallestNodeHasMembe
   const GroupShape shape{.sizes = {}, .ranks = 9, .in_nodes = {4, 0, 1, 2, 3, 5, 0, 1, 2, 3, 4}};
   {
     const AlgorithmChoices choices({machine, options, network});
-    const CollectiveLibrary library(machine, options, network, choices);
+    const CollectiveLibrary library({machine, options, network}, choices);
     EXPECT_EQ(library.flat_rings(CollectiveKind::all_reduce, shape), most_rings(shape));
     EXPECT_GT(most_rings(shape), 1U);
     EXPECT_EQ(library.flat_rings(CollectiveKind::all_to_all, shape), 1U);
   }
   options.algorithms = {"ring"};
   const AlgorithmChoices choices({machine, options, network});
-  const CollectiveLibrary library(machine, options, network, choices);
+  const CollectiveLibrary library({machine, options, network}, choices);
   EXPECT_EQ(library.flat_rings(CollectiveKind::all_reduce, shape), 1U);
 }
 
