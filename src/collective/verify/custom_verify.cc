@@ -1,4 +1,3 @@
-#include "base/checked.h"
 #include "collective/verify.h"
 
 #include <fmt/format.h>
@@ -10,6 +9,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/checked.h"
+#include "base/units_text.h"
 #include "collective/verify/members.h"
 #include "collective/verify/violation.h"
 
@@ -160,8 +161,8 @@ void CustomVerifier::match() {
       if (size_of(sent) != size_of(awaited) ||
           // Shares of a call whose size is not known are equal if their fractions are.
           std::int64_t{sent.share} * awaited.shares != std::int64_t{awaited.share} * sent.shares)
-        violation("{}: receives {} bytes, but {} sends {}", shown(receive), size_of(awaited).value,
-                  shown(send), size_of(sent).value);
+        violation("{}: receives {}, but {} sends {}", shown(receive),
+                  typed_count(size_of(awaited).value, "byte"), shown(send), size_of(sent).value);
       partner_[send] = receive;
       partner_[receive] = send;
     }
@@ -284,11 +285,13 @@ void CustomVerifier::check_volumes(Bytes bytes) const {
     }
     const Bound least = bound(member);
     if (sent.value < least.send)
-      violation("member {} sends {} bytes; {} of {} bytes among {} takes at least {}", member, sent.value,
-                name_of(call_.kind), all, n_, least.send);
+      violation("member {} sends {}; {} of {} among {} takes at least {}", member,
+                typed_count(sent.value, "byte"), name_of(call_.kind), typed_count(all, "byte"), n_,
+                least.send);
     if (received.value < least.receive)
-      violation("member {} receives {} bytes; {} of {} bytes among {} takes at least {}", member,
-                received.value, name_of(call_.kind), all, n_, least.receive);
+      violation("member {} receives {}; {} of {} among {} takes at least {}", member,
+                typed_count(received.value, "byte"), name_of(call_.kind), typed_count(all, "byte"), n_,
+                least.receive);
     total = saturating_add(total, sent);
   }
   // Combining takes n-1 messages per byte, and so does spreading the result.

@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "collective/verify.h"
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/units_text.h"
 #include "collective/verify/chunk_tokens.h"
 #include "collective/verify/members.h"
 #include "collective/verify/violation.h"
@@ -247,8 +247,8 @@ void MscclVerifier::execute() {
   for (const auto& [link, messages] : links_) {
     const auto [from, to, channel] = link;
     if (!messages.empty())
-      violation("GPU {} sends {} messages to GPU {} over channel {} that are never received", from,
-                messages.size(), to, channel);
+      violation("GPU {} sends {} to GPU {} over channel {} that nobody receives", from,
+                typed_count(messages.size(), "message"), to, channel);
   }
 }
 

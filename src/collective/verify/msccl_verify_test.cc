@@ -155,7 +155,7 @@ TEST(MscclVerifyTest, FindsSabotage) {
                             auto& steps = algorithm.gpus[3].blocks[0].steps;
                             steps.push_back(steps.front());
                           }),
-            "GPU 3 sends 1 messages to GPU 0 over channel 0 that are never received");
+            "GPU 3 sends 1 message to GPU 0 over channel 0 that nobody receives");
   EXPECT_EQ(
       msccl_verdict(CollectiveKind::all_reduce,
                     [](MscclAlgorithm& algorithm) {

@@ -1,12 +1,12 @@
 #include "lower/pipeline_schedule.h"
-#include "base/checked.h"
-#include "base/units_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/units_text.h"
 #include "lower/pipeline/pipeline_builder.h"
 
 namespace armilla {

@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "lower/plan.h"
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/nearest_divisor.h"
+#include "base/units_text.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/shard/expert_load.h"
 

@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file_status.h"
+#include "base/units_text.h"
 #include "ir/formats/chakra.h"
 #include "read/file_format.h"
 #include "read/trace.h"

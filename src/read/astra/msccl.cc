@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "read/astra.h"
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/units_text.h"
 #include "read/file_format.h"
 
 namespace armilla {

@@ -1,5 +1,6 @@
-#include "base/checked.h"
 #include "read/described/described_blocks.h"
+
+#include "base/checked.h"
 
 namespace armilla {
 namespace {

@@ -1,10 +1,11 @@
 #include "read/onnx/node_view.h"
-#include "base/units_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+
+#include "base/units_text.h"
 
 namespace armilla {
 
@@ -131,7 +132,7 @@ std::optional<std::int64_t> OnnxNodeView::number(std::size_t i) const {
 std::size_t OnnxNodeView::axis(std::int64_t axis, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   if (axis < -signed_rank || axis >= signed_rank)
-    fail(fmt::format("axis {} does not exist in {} dimensions", axis, rank));
+    fail(fmt::format("axis {} does not exist in {}", axis, typed_count(rank, "dimension")));
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 

@@ -1,7 +1,8 @@
+#include "read/profile.h"
+
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "read/file_format.h"
-#include "read/profile.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "read/trace.h"
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units_text.h"
 #include "read/trace/dot_graph.h"
 
 namespace armilla {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "collective/cables.h"
 #include "network/topology.h"
 #include "sim/plan/member_order.h"
@@ -98,8 +99,8 @@ CollectivePlan PlanMaker::make(const CollectiveCall& call, std::uint32_t shape_n
     return plan;
   }
   if (call.root < 0 || call.root >= shape.ranks) {
-    throw Error("collective", fmt::format("{} over {} ranks has no member {} to be its root",
-                                          name_of(call.kind), shape.ranks, call.root));
+    throw Error("collective", fmt::format("{} over {} has no member {} to be its root", name_of(call.kind),
+                                          typed_count(shape.ranks, "rank"), call.root));
   }
   CollectivePlan plan;
   // Members of a grid come in rank order: the root's number in mixed radix.

@@ -36,8 +36,8 @@ void check_what_if(const WhatIf& what_if, const Machine& machine) {
     check_positive(slow.bandwidth, "bandwidths of links");
     check_positive(slow.latency, "latencies of links");
     if (slow.dimension >= machine.dimensions.size()) {
-      throw Error("what_if.links", fmt::format("dimension {} of a machine of {} dimensions", slow.dimension,
-                                               machine.dimensions.size()));
+      throw Error("what_if.links", fmt::format("dimension {} of a machine of {}", slow.dimension,
+                                               typed_count(machine.dimensions.size(), "dimension")));
     }
   }
 }
@@ -45,7 +45,8 @@ void check_what_if(const WhatIf& what_if, const Machine& machine) {
 void check_recorded(const std::vector<std::int32_t>& chosen, const Graph& graph) {
   for (const std::int32_t rank : chosen) {
     if (rank < 0 || rank >= graph.ranks)
-      throw Error("simulation", fmt::format("rank {} of {} ranks is to be recorded", rank, graph.ranks));
+      throw Error("simulation",
+                  fmt::format("rank {} of {} is to be recorded", rank, typed_count(graph.ranks, "rank")));
   }
 }
 

@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "study/run.h"
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "collective/algorithm.h"
 #include "ir/derived/rank_ranges.h"
 #include "lower/plan.h"

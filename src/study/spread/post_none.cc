@@ -1,5 +1,6 @@
-#include "base/error.h"
 #include "study/spread/post.h"
+
+#include "base/error.h"
 
 namespace armilla {
 

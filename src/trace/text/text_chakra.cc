@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "trace/text.h"
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {

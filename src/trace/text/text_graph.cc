@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "trace/text.h"
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "trace/text/text_dimensions.h"
 #include "trace/text/text_groups.h"
 

@@ -1,4 +1,3 @@
-#include "base/units_text.h"
 #include "trace/text.h"
 
 #include <fmt/format.h>
@@ -6,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/units_text.h"
 #include "ir/derived/backward.h"
 #include "ir/derived/layer_table.h"
 

@@ -1,8 +1,9 @@
 #include "write/report/documented_keys_testing.h"
-#include "base/source_path_testing.h"
 
 #include <fstream>
 #include <stdexcept>
+
+#include "base/source_path_testing.h"
 
 namespace armilla {
 namespace {

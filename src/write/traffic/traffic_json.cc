@@ -1,6 +1,7 @@
+#include "write/traffic.h"
+
 #include "ir/derived/traffic_figures.h"
 #include "write/format/json_text.h"
-#include "write/traffic.h"
 
 namespace armilla {
 namespace {
