@@ -20,6 +20,7 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - that the pages about the tree (TREE_PAGES) name only files, folders, types and functions that are there, and all rooms;
 - which headers are installed beside those that armilla.h names (INSTALLED_BESIDE), so that they do not grow unseen;
 - that every test under src/ is built: a source that nobody names is silently never run;
+- that a source which begins with a header of ours begins with that alone: the one that it is the source of;
 - that headers open with a comment, have #pragma once and no "using namespace"; that no source exceeds
   MAX_LINES lines, and no folder MAX_SOURCES sources, tests not counted.
 
@@ -134,6 +135,7 @@ INSTALLED_BESIDE = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+OWN_INCLUDE = re.compile(r'#include "')
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 # A file of a module as comments and pages name it, and not a part of a longer path.
 NAMED_SOURCE = re.compile(r"(?<![\w/.{-])(?:src/)?((\w+)/[\w/]*\w\.(?:h|cc))(?!\w)")
@@ -490,6 +492,8 @@ def check_source(path, module, root, violations):
         report(MAX_LINES + 1, f"{len(lines)} lines; no source has more than {MAX_LINES}")
     if path.suffix == ".h":
         check_header(lines, report)
+    elif len(lines) > 1 and all(OWN_INCLUDE.match(line) for line in lines[:2]):
+        report(2, "behind a source's own header comes an empty line, and other headers of ours behind those of the system")
     comments = ["//" + line.partition("//")[2] for line in lines]
     check_named_sources(path, comments, root, violations)
     for number, line in enumerate(lines, 1):

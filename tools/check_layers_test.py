@@ -68,6 +68,13 @@ class Includes(unittest.TestCase):
         ):
             self.assertEqual(violations(IR | made | {"src/ir/model.cc": text}), found)
 
+    def test_own_header_of_a_source(self):
+        text = '#include "base/error.h"\n#include "ir/model.h"\n'
+        rule = "behind a source's own header comes an empty line, and other headers of ours behind those of the system"
+        made = IR | {"src/ir/model.h": HEADER}
+        self.assertEqual(violations(made | {"src/ir/model.cc": text}), [f"src/ir/model.cc:2: {rule}"])
+        self.assertEqual(violations(made | {"src/ir/model.cc": '#include "ir/model.h"\n\n#include "base/error.h"\n'}), [])
+
     def test_page_of_rooms(self):
         rooms = IR | {"src/ir/low/low.h": HEADER, "docs/rooms.md": "| `ir` | all |\n"}
         self.assertEqual(violations(rooms), ["docs/rooms.md:1: has no row for ir/low"])

@@ -1,6 +1,4 @@
 #include "study/translate.h"
-#include "base/source_path_testing.h"
-#include "ir/derived/layer_table.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +8,8 @@
 #include <sstream>
 
 #include "base/cases_testing.h"
+#include "base/source_path_testing.h"
+#include "ir/derived/layer_table.h"
 #include "read/read.h"
 #include "read/study.h"
 
