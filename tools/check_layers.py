@@ -21,7 +21,7 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - which headers are installed beside those that armilla.h names (INSTALLED_BESIDE), so that they do not grow unseen;
 - that every test under src/ is built: a source that nobody names is silently never run;
 - that a source which begins with a header of ours begins with that alone: the one that it is the source of;
-- that headers open with a comment, have #pragma once and no "using namespace"; that no source exceeds
+- that headers open with a comment, include others than themselves, have #pragma once and no "using namespace"; that no source exceeds
   MAX_LINES lines, and no folder MAX_SOURCES sources, tests not counted.
 
     tools/check_layers.py [ROOT]    ROOT is the repository, by default the one this file stands in
@@ -498,6 +498,8 @@ def check_source(path, module, root, violations):
     check_named_sources(path, comments, root, violations)
     for number, line in enumerate(lines, 1):
         include = INCLUDE.match(line)
+        if include and name == f"src/{include.group(2)}":
+            report(number, "includes itself")
         if include:
             rule = include_rule(include.group(2), include.group(1) == '"', module, is_test, is_door)
             if rule:

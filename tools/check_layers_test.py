@@ -75,6 +75,10 @@ class Includes(unittest.TestCase):
         self.assertEqual(violations(made | {"src/ir/model.cc": text}), [f"src/ir/model.cc:2: {rule}"])
         self.assertEqual(violations(made | {"src/ir/model.cc": '#include "ir/model.h"\n\n#include "base/error.h"\n'}), [])
 
+    def test_header_that_includes_itself(self):
+        own = IR | {"src/ir/model.h": HEADER + '#include "ir/model.h"\n'}
+        self.assertEqual(violations(own), ["src/ir/model.h:3: includes itself"])
+
     def test_page_of_rooms(self):
         rooms = IR | {"src/ir/low/low.h": HEADER, "docs/rooms.md": "| `ir` | all |\n"}
         self.assertEqual(violations(rooms), ["docs/rooms.md:1: has no row for ir/low"])

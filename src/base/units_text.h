@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "base/units.h"
-#include "base/units_text.h"
 
 namespace armilla {
 
