@@ -67,7 +67,7 @@ class NativeRun : protected MessageLabels, protected RoundObserver, protected Co
   // What was recorded: ranks, classes and collectives.
   Result recorded();
   // All of it, with links and messages.
-  Result result();
+  virtual Result result();
 
  protected:
   // For passes in front, which may answer for collectives themselves, and have turns of their own.

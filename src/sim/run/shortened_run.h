@@ -23,7 +23,7 @@ class ShortenedRun final : public NativeRun {
   explicit ShortenedRun(const ShortenedPlay& play, bool drifts = true);
 
   // As NativeRun's, with what was left out.
-  Result result();
+  Result result() override;
 
  private:
   void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) override {
